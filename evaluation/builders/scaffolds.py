@@ -331,7 +331,7 @@ def from_cases(cases: Sequence[Case]) -> tuple[list[StadItem], list[dict[str, An
     for case in map(same_last_answer, cases):
         reason = _unusable(case)
         if reason is None:
-            items.append(with_templates(_item(case)))
+            items.append(_item(case))
         else:
             dropped.append({"id": case.id, "teacher": TEACHER, "stage": "answer", "reason": reason})
     return items, dropped
@@ -349,16 +349,11 @@ def _unusable(case: Case) -> str | None:
 
 
 def _item(case: Case) -> StadItem:
+    """The case with its own steps, and with rewrites and stand-alone tasks made by template."""
     steps = tuple(StadStep(p.question, p.answer, p.worked, skill=p.skill) for p in case.parts)
-    return StadItem(case.id, case.question, case.answer, steps, teacher=TEACHER, extra=asked_in(case))
-
-
-def with_templates(item: StadItem) -> StadItem:
-    """The item with rewrites and stand-alone tasks made by template where it has none."""
-    levels = range(1, len(item.steps))
-    scaffolds = item.scaffolds or tuple(prompts.scaffold(item.question, item.solved(j)) for j in levels)
-    steps = tuple(replace(s, task=s.task or _task(item, j)) for j, s in enumerate(item.steps))
-    return replace(item, scaffolds=scaffolds, steps=steps)
+    item = StadItem(case.id, case.question, case.answer, steps, teacher=TEACHER, extra=asked_in(case))
+    scaffolds = tuple(prompts.scaffold(item.question, item.solved(j)) for j in range(1, len(steps)))
+    return replace(item, scaffolds=scaffolds, steps=tuple(replace(s, task=_task(item, j)) for j, s in enumerate(steps)))
 
 
 def _task(item: StadItem, done: int) -> str:

@@ -5,10 +5,10 @@ if the text alone does not decide, and only if the question is known.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from . import mentions, view
-from .text import normalize
+from .text import has_any, normalize
 from .view import tokens
 
 ASKING = frozenset(
@@ -146,18 +146,15 @@ def in_another_clause(text: str, golds: Sequence[str], question: str) -> bool:
     "Plants take in oxygen and release carbon dioxide" does not answer "What do plants take in?" with carbon dioxide.
     """
     asked = {*content(last_question(question))}
-    names = [f" {normalize(gold)} " for gold in golds]
-    own = without_premises(text, question)
-    if own != text and not any(n in f" {normalize(own)} " for n in names):
+    own, parts = without_premises(text, question), view.sentences(view.plain(text))
+    if own != text and not has_any(own, golds):
         return True
-    holding = [s for s in view.sentences(view.plain(text)) if any(n in f" {normalize(s)} " for n in names)]
+    holding = [s for s in parts if has_any(s, golds)]
     if holding and all(_another_does(s, golds, question) for s in holding):
         return True
     if len(holding) != 1:
         return False
-    if _said_later(
-        view.sentences(view.plain(text)), holding[0], question, lambda s: any(n in f" {normalize(s)} " for n in names)
-    ):
+    if _said_later(parts, holding[0], question, golds):
         return True
     joints = [m for m in _AND.finditer(holding[0]) if not _joins_names(m)]
     first, added = (holding[0][: joints[0].start()], holding[0][joints[0].end() :]) if joints else (holding[0], "")
@@ -165,8 +162,8 @@ def in_another_clause(text: str, golds: Sequence[str], question: str) -> bool:
     if opening is not None and opening.word in ("rather", "instead"):
         return False  # "It is not a language, but rather a variant of Portuguese."
     verb = opening is not None and not opening.capital and opening.word not in mentions.SENTENCE_WORDS | ASKING
-    held = [any(n in f" {normalize(part)} " for n in names) for part in (first, added)]
-    begins = any(f" {normalize(added)} ".startswith(n) for n in names)
+    held = [has_any(part, golds) for part in (first, added)]
+    begins = any(f" {normalize(added)} ".startswith(f" {normalize(gold)} ") for gold in golds)
     if len(joints) == 1 and (
         _about_another(first, added, held, question) or _all_of_another(first, added, held, question)
     ):
@@ -186,8 +183,7 @@ def _another_does(sentence: str, golds: Sequence[str], question: str) -> bool:
         begin -= 1
     subject = [w for w in every[begin:at] if normalize(w) not in mentions.SENTENCE_WORDS]
     known = {*content(question)}
-    after = f" {normalize(' '.join(every[at + 1 :]))} "
-    return any(not {*content(w)} <= known for w in subject) and any(f" {normalize(g)} " in after for g in golds)
+    return any(not {*content(w)} <= known for w in subject) and has_any(" ".join(every[at + 1 :]), golds)
 
 
 def _joins_names(joint: re.Match[str]) -> bool:
@@ -196,7 +192,7 @@ def _joins_names(joint: re.Match[str]) -> bool:
     return joint[0] == " and " and before != [] and before[0][0].isupper() and joint.string[joint.end() :][:1].isupper()
 
 
-def _said_later(parts: Sequence[str], holding: str, question: str, gold_in: Callable[[str], bool]) -> bool:
+def _said_later(parts: Sequence[str], holding: str, question: str, golds: Sequence[str]) -> bool:
     """Whether a sentence after the one with the gold answer names something else with the last word of the question.
 
     "Bell emigrated from Scotland to Canada. He was born in Canada."
@@ -206,17 +202,14 @@ def _said_later(parts: Sequence[str], holding: str, question: str, gold_in: Call
     head = view.asked_for(question)
     another = (kind := _ITS.match(holding)) and kind["the"]  # "The director is Ann. The producer is Ben."
     for s in [*parts][: parts.index(holding) if another else 0] + later:
-        named = any(w[:1].isupper() and not {*content(w)} <= known for w in s.split()[1:])
+        named = any(w[:1].isupper() and not {*content(w)} <= known for w in s.split()[1:]) and not has_any(s, golds)
         m = _ITS.match(s)
         own = m is not None and m["word"].lower() == head
         about = m and (own if m["the"] else s in later and {*content(m["word"])} & known)
-        if m and about and named and not gold_in(s) and m["word"].lower() not in holding.split("; ")[0].lower().split():
+        if m and about and named and m["word"].lower() not in holding.split("; ")[0].lower().split():
             return True  # "Guernica lies in Spain; its painter was born in Cuba."
-    if not later or not {t.word for t in tokens(holding)} & mentions.FINITE | {t.word for t in tokens(holding)} & {
-        "from"
-    }:
-        return False
-    return any(_about_another(s, holding, [False, True], question) for s in later)
+    verbs = {t.word for t in tokens(holding)} & {*mentions.FINITE, "from"}
+    return bool(verbs) and any(_about_another(s, holding, [False, True], question) for s in later)
 
 
 def _about_another(first: str, added: str, held: Sequence[bool], question: str) -> bool:

@@ -207,8 +207,7 @@ def as_asked(items: Sequence[str], gold: Sequence[str], question: str | None) ->
 
 def held(answer: str, gold: Sequence[str]) -> bool:
     """Whether a text names every item, in whatever way."""
-    given = f" {text.normalize(answer)} "
-    return all(f" {text.normalize(item)} " in given for item in gold)
+    return all(text.has_any(answer, [item]) for item in gold)
 
 
 def compare(answer: Sequence[str], gold: Sequence[str], ordered: bool) -> tuple[bool, str | None]:

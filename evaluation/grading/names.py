@@ -168,7 +168,8 @@ def _named(plain: str, said: Sequence[str], golds: Sequence[str]) -> NameVerdict
     spoken = [tokens(s) for s in said]
     roles = [mentions.best(s, names) for s in spoken]
     if all(role is None for role in roles):
-        return NameVerdict(None, "named in passing") if _deep(plain, golds) else _absent(said[0], golds)
+        unread = len(plain) > _NEAR and text.has_any(plain, golds)  # a very long text is not read sentence by sentence
+        return NameVerdict(None, "named in passing") if unread else _absent(said[0], golds)
     bare = _bare(said[0]) and not _SECOND_STEP.search(plain)
     if bare and len(said) > 1 and roles[0] is None:
         goes_on = roles[1] is Role.ASSERTED and (
@@ -251,8 +252,7 @@ def answered_later(later: str, golds: Sequence[str], question: str | None = None
         return False
     end = next((n for n, line in enumerate(lines) if n and _QUESTION.match(line)), len(lines))
     answers = [line for line in lines[:end] if not _QUESTION.match(line)]
-    given = f" {text.normalize(' | '.join(answers))} " if answers else ""
-    return any(f" {text.normalize(gold)} " in given for gold in golds)
+    return bool(answers) and text.has_any(" | ".join(answers), golds)
 
 
 def of_another_kind(plain: str, golds: Sequence[str], question: str) -> bool:
@@ -279,12 +279,6 @@ def of_another_kind(plain: str, golds: Sequence[str], question: str) -> bool:
         if f"{name}{rest[0]} " in asked or (rest[0] in text.OTHER_KINDS and f" {rest[0]} " not in asked)
     ]
     return bool(kinds) and len(kinds) == len(places) and any(f" {k.capitalize()}" in plain for k in kinds)
-
-
-def _deep(plain: str, golds: Sequence[str]) -> bool:
-    """Whether a very long text holds the name where it is not read sentence by sentence."""
-    given = f" {text.normalize(plain)} " if len(plain) > _NEAR else ""
-    return any(f" {text.normalize(gold)} " in given for gold in golds)
 
 
 def _absent(first: str, golds: Sequence[str]) -> NameVerdict:

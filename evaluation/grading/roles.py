@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from . import echo, events, numbers, statements, view, words
-from .text import normalize
+from .text import has_any, normalize
 
 _WHOSE = re.compile(
     r"\b[Hh]ow\s+(?:many|much)\b(?P<what>[^?]{0,80}?)\b(?:does|did|do|will|would|has|had|is|was)\s+(?P<name>[A-Z]\w+|(?:his|her|their)\s[a-z]+)\s"
@@ -202,7 +202,7 @@ def of_another(text: str, golds: Sequence[str], question: str) -> bool:
         return True
     held = [f" {normalize(gold)} " for gold in golds]
     parts = [part for s in view.sentences(view.plain(text)) for part in s.split("; ")]
-    said = [s for s in parts if any(name in f" {normalize(s)} " for name in held)]
+    said = [s for s in parts if has_any(s, golds)]
     if said and not _NTH.search(question) and all(any(_after(s, g, _IS_NTH) for g in golds) for s in said):
         return True  # "The Atlantic is the largest, and the Pacific is the second largest."
     if said and all(_beside_the_head(s, held, view.asked_for(question)) for s in said):
@@ -244,19 +244,15 @@ def _says_another(text: str, golds: Sequence[str], question: str) -> bool:
     head, name = asked["head"], asked["name"]
     said = re.match(rf"(?:The {head}(?: city)?(?: of {name})?|{name}'s {head}(?: city)?) is ([A-Z]\w+),\s", plain)
     said = said or re.match(rf"(?!(?:It|This|That|He|She|There)\b)([A-Z]\w+) is the {head} of ", plain)
-    return (
-        said is not None
-        and said[1] != name
-        and not any(f" {normalize(said[1])} " in f" {normalize(g)} " for g in golds)
-    )
+    return said is not None and said[1] != name and not any(has_any(gold, [said[1]]) for gold in golds)
 
 
 def _in_another_row(text: str, golds: Sequence[str], question: str) -> bool:
     """Whether the row of a text that has the name of what is asked for holds something else: "Actor: ..."."""
     head = view.asked_for(question)
     rows = [m for s in view.sentences(view.plain(text)) if (m := _FIELD.fullmatch(s)) and m["key"]]
-    own = [f" {normalize(m['value'])} " for m in rows if normalize(m["key"]) == head]
-    return bool(own) and not any(f" {normalize(gold)} " in value for gold in golds for value in own)
+    own = [m["value"] for m in rows if normalize(m["key"]) == head]
+    return bool(own) and not any(has_any(value, golds) for value in own)
 
 
 def _as_adjective(sentence: str, gold: str) -> bool:

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from ..prompts import ABSTENTION
@@ -84,6 +84,12 @@ def plain(text: str) -> str:
 def holds(text: str, answer: str) -> bool:
     """Whether an answer stands in a text, as whole words."""
     return f" {plain(answer)} " in f" {plain(text)} "
+
+
+def has_any(said: str, names: Iterable[str]) -> bool:
+    """Whether a text has one of the names, as whole words in whatever spelling."""
+    given = f" {normalize(said)} "
+    return any(f" {normalize(name)} " in given for name in names)
 
 
 def strip_opening(text: str) -> str:

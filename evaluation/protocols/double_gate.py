@@ -125,17 +125,15 @@ def atom_table(rows: Sequence[Graded]) -> dict[Any, dict[str, Graded]]:
 def gate_cases(rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> list[Gated]:
     """The gates of every case of one model; rows that ``cases`` require but that are missing count as unknown."""
     atoms = atom_table(rows)
-    expected = None
-    if cases is not None:
-        expected = {k: [r for i in range(len(c.parts)) for r, _ in _wordings(c, i)] for k, c in cases.items()}
+    expected = {k: [r for i in range(len(c.parts)) for r, _ in _wordings(c, i)] for k, c in (cases or {}).items()}
     return [_gate(item, atoms, expected) for item in counting.items(rows, cases)]
 
 
-def _gate(item: Item, atoms: Mapping[Any, Mapping[str, Graded]], expected: Mapping[str, Sequence[str]] | None) -> Gated:
+def _gate(item: Item, atoms: Mapping[Any, Mapping[str, Graded]], expected: Mapping[str, Sequence[str]]) -> Gated:
     stable: list[Truth] = []
     subs: list[Truth] = []
     evidence: list[Evidence] = []
-    wanted = set(expected.get(item.case, ())) if expected is not None else set()
+    wanted = set(expected.get(item.case, ()))
     for i in range(item.n_parts):
         role = f"part:{i}"
         own = [r for r in item.rows if r.startswith(role + _PARAPHRASE)]

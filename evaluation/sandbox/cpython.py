@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import platform
 import select
 import signal
 import socket
@@ -33,13 +34,14 @@ class LockedPython:
     """Runs programs one after another, each in its own process."""
 
     name = "cpython"
+    version = platform.python_version()
 
     def __init__(self) -> None:
         self._server: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._turn = threading.Lock()
         self.walls: tuple[str, ...] = ()
-        """What keeps a program in, beside seccomp and limits; known once started."""
+        """What keeps a program in; known once started."""
 
     def run(self, code: str, limits: Limits, variables: bool) -> CodeResult:
         """The result of one program."""
@@ -105,7 +107,7 @@ class LockedPython:
                     cwd="/",
                     start_new_session=True,
                 )
-            self.walls = tuple(self._told_walls())
+            self.walls = ("seccomp", "limits", *self._told_walls())
         return self._control
 
     def _told_walls(self) -> list[str]:

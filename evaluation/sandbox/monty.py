@@ -29,7 +29,7 @@ class Monty:
     """Programs run one after another, each in a fresh session."""
 
     name = "monty"
-    walls: tuple[str, ...] = ()
+    walls: tuple[str, ...] = ("no access to the machine",)
 
     def __init__(self) -> None:
         try:

@@ -122,7 +122,7 @@ MUTANTS = (
     Mutant(E, "a begun answer is no part of an ask", '    if ask.begun:\n        request.append({"begun": ask.begun})\n    return', "    return", JOURNAL.partition(" ")[0] + " -k identity"),
     Mutant(E, "aliases of numbers are ignored", "in_unit([w for w in wanted if w is not None], asked.question)", "in_unit(wanted[:1], asked.question)", KNOWN + " -k accepted"),
     Mutant(E, "the first of several corrections counts", "for correction in reversed(cues.corrections(plain)[-_CORRECTIONS:]):\n        after = _statements", "for correction in cues.corrections(plain)[-_CORRECTIONS:]:\n        after = _statements", KNOWN + " -k corrections"),
-    Mutant(E, "all accepted names must be answered later", 'return any(f" {text.normalize(gold)} " in given for gold in golds)\n\n\ndef of_another', 'return all(f" {text.normalize(gold)} " in given for gold in golds)\n\n\ndef of_another', KNOWN + " -k asks_again"),
+    Mutant(E, "all accepted names must be answered later", 'text.has_any(" | ".join(answers), golds)', 'all(text.has_any(" | ".join(answers), [g]) for g in golds)', KNOWN + " -k asks_again"),
     Mutant(E, "a denial reaches three words", "_WINDOW = 7", "_WINDOW = 3", KNOWN + " -k denial"),
     Mutant(E, "recovery also of open wholes", 'return counting.all_of([self.double, counting.opposite(self.whole)])', 'return counting.all_of([self.double, self.whole is not True])', GATE + " -k recovery"),
     Mutant(E, "steps that a case does not have count", "own = [k for k, item in enumerate(items) if i < item.n_parts]", "own = list(range(len(items)))", "tests/evaluation/protocols/test_missing_rows.py -k step"),
