@@ -81,7 +81,7 @@ def intervene(
 
     Table: per source, layer, group (``failure``, ``success``) and outcome, the rate with an interval that respects what
     cases share. ``chosen`` marks the layer that the other half of the cases chose. ``max_new_tokens`` is by default
-    what the run's own answers could have.
+    what the run's own answers could have, and never more than the context has room for.
     Raises ``InputError`` for an unknown recipe, ``NoCasesError`` without failures and successes.
     """
     from ..config import Config
@@ -101,7 +101,7 @@ def intervene(
     examples = found.examples(target.tokenizer, roles=["whole"])
     wholes = [a for a in found.per_case()[0].values() if a.role == "whole"]
     halves, lm = halve(examples, n, seed), target.open_model()
-    most = max_new_tokens or _room(lm.anatomy.context, examples, max(a.max_tokens for a in wholes))
+    most = _room(lm.anatomy.context, examples, max_new_tokens or max(a.max_tokens for a in wholes))
     bench = InterventionTrial(lm, target.tokenizer, wholes[0].format, config.asking.compat, most, seed)
     chosen = list(range(lm.anatomy.n_layers)) if layers is None else sorted(set(layers))
     with locked(run) as path:

@@ -182,7 +182,7 @@ def test_the_layer_is_chosen_on_one_half_and_counted_on_the_other(monkeypatch: p
     assert found.settings["right_on_first_half"] == len(sides[0])
     for of in (*halves.learn.values(), *halves.test.values()):
         for e in of:
-            e.gold = Gold("yes", "choice", "plain")
+            vars(e).update(gold=Gold("yes", "choice", "plain"))
     warned = _trial().run("patching", halves, [0, 1]).warnings
     said = f"{len(sides[1])} of {len(sides[1])} failures have a donor with their own right answer"
     assert warned[-1].startswith(said) and not any("donor" in w for w in found.warnings)
