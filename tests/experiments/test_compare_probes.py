@@ -100,15 +100,15 @@ def test_a_case_has_the_mean_of_its_prompts_of_one_kind_and_counts_with_the_case
 
 
 def test_a_part_that_only_one_run_has_a_number_of_is_in_neither_mean(tmp_path: Path) -> None:
-    said = {"a": ({"c0": (1.0, 3.0), "c1": (2.0, 4.0), "c2": (5.0, 7.0)}), "b": {"c0": (1.0, 3.0), "c1": (2.5, None)}}
-    runs = []
+    said = {"a": {"c0": (1.0, 3.0), "c1": (2.0, 4.0), "c2": (5.0, 7.0)}, "b": {"c0": (1.0, 3.0), "c1": (2.5, None)}}
+    runs: list[RunData] = []
     for name, of in said.items():
         parts = [{"case": c, "role": f"part:{i}", "kind": "math", "cluster": None, "quantity": "z", "value": v}
                  for c, values in of.items() for i, v in enumerate(values)]  # fmt: skip
         folder = tmp_path / name / "probes" / "p"
         ProbeResult("p", [{"quantity": "z", "value": 0.0}], values=parts).save(folder)
         runs.append(RunData(tmp_path / name))
-    (row,) = compare_probes(*runs, CASES)[0]
+    (row,) = compare_probes(runs[0], runs[1], CASES)[0]
     assert (row["n"], row["n_dropped"], row["a"], row["b"], row["value"]) == (2, 1, 2.0, 2.25, -0.25)
 
 

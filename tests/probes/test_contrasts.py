@@ -590,7 +590,7 @@ def test_clusters_of_roles_are_found_by_the_same_ids_or_refused() -> None:
     in_order = {name: list(of.values()) for name, of in roles.items()}
     assert contrast.paired(in_order, clusters=near).table == by_id
     assert contrast.paired(roles, clusters={"c0": "x", "c1": "x"}).table[0]["interval"] == "CR2 t over clusters"
-    shuffled = {name: column.reset_index(drop=True)[::-1] for name, column in columns.items()}
+    shuffled: Any = {name: column.reset_index(drop=True)[::-1] for name, column in columns.items()}
     with pytest.raises(InputError, match="the first for 0, and the first case is"):
         contrast.paired(shuffled, clusters=near)
     for of, clusters in ((roles, near), (in_order, near[:5]), (roles, {"C0": 1}), (columns, pd.Series(near))):

@@ -122,7 +122,7 @@ def test_texts_of_a_level_are_apart_and_donors_are_the_own_last_part_or_the_next
         ("own part", 1, 2, 3, 0.1, None), ("another case's part", 1, 2, 3, 0.1, None)]  # fmt: skip
     assert controls.own_part_donors(None, some[:3], 3) == []
     given.clear()
-    longer = SimpleNamespace(**{**vars(some[2]), "role": "part:10", "prompt_ids": ("a", "part:10")})
+    longer: Any = SimpleNamespace(**{**vars(some[2]), "role": "part:10", "prompt_ids": ("a", "part:10")})
     controls.own_part_donors(None, [longer, *some], 2)
     assert given[0][0] == [("a", "part:10"), ("b", "part:1")], "cases differ in their number of parts"
 

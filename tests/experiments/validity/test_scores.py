@@ -105,7 +105,7 @@ def test_every_number_of_a_case_is_measured_and_of_fewer_than_two_cases_none_is(
     never: Any = {"mine": lambda *_: pytest.fail("asked")}
     few = scores.measure("lm", examples[1:], never)
     assert (few.values, few.own, few.shares) == ({}, [], {"b": "b"})
-    alone = SimpleNamespace(**{**vars(WHOLES[0]), "shares": None})
+    alone: Any = SimpleNamespace(**{**vars(WHOLES[0]), "shares": None})
     assert scores.measure("lm", [alone], never).shares == {"a": ("case", "a")}, "the same case at every dose"
 
 
