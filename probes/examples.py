@@ -19,7 +19,7 @@ from ..errors import InputError, NoCasesError
 from ..evaluation.asks import Ask, Grade, Response
 from ..evaluation.case import Case, Part, shares
 from ..evaluation.engines.base import THINKING_OPENED, think
-from ..evaluation.engines.text import unended
+from ..evaluation.engines.text import unended, verbatim
 from ..evaluation.grading import grade
 from ..evaluation.protocols.presenting import examples_in
 from .slots import AT_ONCE, Exchange, Said, Slot, in_worked_form, locate
@@ -275,7 +275,7 @@ class _Writer:
         rendered = self._chat(ask, True) if ask.prompting == "chat" else ask.prompt
         if self._encode(rendered, ask) == tuple(ids):
             return rendered
-        decoded = self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        decoded = verbatim(self.tokenizer, ids)
         if self._encode(decoded, ask) == tuple(ids):
             return decoded
         raise InputError(f"{where}: prompt ids do not round-trip through the tokenizer; use the one it was asked with")
@@ -310,7 +310,7 @@ class _Writer:
             found = tuple(self.tokenizer(written, add_special_tokens=False).input_ids)
         if not found or not gold.strip():
             raise InputError(f"{where}: the gold answer {gold!r} tokenizes to nothing")
-        back = self.tokenizer.decode(list(found), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        back = verbatim(self.tokenizer, found)
         if "".join(back.split()) != "".join(gold.split()):
             raise InputError(f"{where}: the gold answer {gold!r} comes back from the tokenizer as {back!r}")
         return found

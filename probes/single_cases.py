@@ -27,6 +27,7 @@ from torch import Tensor
 
 from ..errors import NoCasesError
 from ..evaluation import text_files
+from ..evaluation.engines.text import verbatim
 from ..hooks.attention_masses import Window
 from ..hooks.capture import Request, capture_all
 from ..hooks.sites import Kind
@@ -81,21 +82,16 @@ def pieces(tokenizer: Any, ids: Sequence[int]) -> list[str]:
     done = moved = finished = 0  # tokens whose text is out; through the last one that ended a character; characters
     for i in range(len(ids)):
         start = max(0, done - _CONTEXT)
-        before, through = decode(tokenizer, ids[start:done]), decode(tokenizer, ids[start : i + 1])
+        before, through = verbatim(tokenizer, ids[start:done]), verbatim(tokenizer, ids[start : i + 1])
         if (n := len(through.rstrip("\ufffd"))) > max(finished, len(before)):
             moved, finished = i, n
         unfinished = through.endswith("\ufffd") and i + 1 < len(ids) and i + 1 - moved < _LONGEST_CHARACTER
         if unfinished:
             out.append("")
             continue
-        out.append(through[len(before) :] if through.startswith(before) else decode(tokenizer, ids[done : i + 1]))
+        out.append(through[len(before) :] if through.startswith(before) else verbatim(tokenizer, ids[done : i + 1]))
         done, moved, finished = i + 1, i + 1, 0
     return out
-
-
-def decode(tokenizer: Any, ids: Sequence[int]) -> str:
-    """Text with special tokens and spaces as they are."""
-    return tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False)
 
 
 LOOKBACK_STEPS = 64
@@ -266,7 +262,7 @@ def patching_cases(
 
 def said(tokenizer: Any, ids: Int[torch.Tensor, " step"]) -> str:
     """A continuation as text; its tokens after the end are -1."""
-    return decode(tokenizer, [int(i) for i in ids if i >= 0])
+    return verbatim(tokenizer, [int(i) for i in ids if i >= 0])
 
 
 def _apart(donor: Example, recipient: Example) -> bool:
@@ -294,7 +290,7 @@ def _sweep(lm: Any, donor: Example, recipient: Example, sweeps: int) -> tuple[Si
     about: Mapping[str, Any] = {
         "sweep_layers": layers, "sweep_positions": positions, "sites": list(SITES),
         "donor_tokens": pieces(lm.tokenizer, donor.prompt_ids),
-        "answers": [decode(lm.tokenizer, [a]) for a in answers],
+        "answers": [verbatim(lm.tokenizer, [a]) for a in answers],
     }  # fmt: skip
     return SingleCase(about, tensors, dict.fromkeys(tensors, ("layer", "position"))), None
 
@@ -338,7 +334,7 @@ def neuron_cases(lm: Any, examples: Sequence[Example], position: Position) -> Si
         total = float(found.sum())
         about = {
             **named(e), "tokens": pieces(lm.tokenizer, e.prompt_ids), "question": list(e.question_span),
-            "answer": decode(lm.tokenizer, e.answer_ids[:1]), "neurons": lm.anatomy.all_neurons, "total": total,
+            "answer": verbatim(lm.tokenizer, e.answer_ids[:1]), "neurons": lm.anatomy.all_neurons, "total": total,
             "method": "positive part of activation x gradient of log P", "dtype": str(lm.dtype),
         }  # fmt: skip
         entries.append(SingleCase(about, {"share": found / total if total else found}, {"share": ("token",)}))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..evaluation.asks import Ask, Response
-from ..evaluation.engines.text import decode, special_thinking_marks
+from ..evaluation.engines.text import decode, special_thinking_marks, verbatim
 from ..evaluation.grading.extract import CODE, extract
 from .answer_spans import Span, answer_span
 
@@ -85,7 +85,7 @@ def locate(tokenizer: Any, encode: Callable[[str], Ids], asked: Exchange, said: 
     lead = response.text[found.characters : span[0]]
     fed = (*(response.prompt_ids or ()), *ids[: found.first])
     written = continued(encode, asked.prompt + whole[: found.characters], fed, lead + ask.gold)
-    back = tokenizer.decode(list(written), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+    back = verbatim(tokenizer, written)
     return Slot(found.first, written) if "".join(back.split()) == "".join((lead + ask.gold).split()) else None
 
 

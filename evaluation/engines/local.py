@@ -27,7 +27,7 @@ from . import continuous, decoding
 from .base import THINKING_OPENED, BaseEngine, error_response, think
 from .continuous import Trust, find_trust
 from .decoding import DecodedRow, Runner, pack
-from .text import THINKING_MARKS, StopFinder, chat_ids, decode, special_thinking_marks, unended
+from .text import THINKING_MARKS, StopFinder, chat_ids, decode, special_thinking_marks, unended, verbatim
 
 MAX_ROWS = 256
 MAX_ROWS_ON_CPU = 128
@@ -160,7 +160,7 @@ class LocalEngine(BaseEngine):
         return [self._begun(ids, a.begun) if a.begun else ids for ids, a in zip(fed, asks, strict=True)]
 
     def _begun(self, ids: tuple[int, ...], begun: str) -> tuple[int, ...]:
-        end = self.tokenizer.decode(list(ids[-4:]), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        end = verbatim(self.tokenizer, ids[-4:])
         space = "" if end[-1:].isspace() else " "
         return (*ids, *self.tokenizer(space + begun, add_special_tokens=False).input_ids)
 

@@ -154,6 +154,11 @@ def decode(tokenizer: Any, ids: Sequence[int], eos_ids: Collection[int], kept: M
     return "".join([*found, _text(tokenizer, ids[start:])])
 
 
+def verbatim(tokenizer: Any, ids: Sequence[int]) -> str:
+    """Text with special tokens and spaces as they are."""
+    return tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+
+
 def _text(tokenizer: Any, ids: Sequence[int]) -> str:
     return tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from ...evaluation.asks import Ask
 from ...evaluation.case import Case
+from ...evaluation.engines.text import verbatim
 from ...evaluation.grading import lists
 from .asks import Heard, operands, relation_of, working
 from .variants import phrase_of
@@ -133,7 +134,7 @@ def _reached(tokenizer: Any, ids: Sequence[int]) -> tuple[str, list[int]]:
     """The text of the ids, and how far into the text each id reaches; to the end of a letter only its last id does."""
     whole, reached = "", []
     for n in range(1, len(ids) + 1):
-        whole = tokenizer.decode(list(ids[:n]), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        whole = verbatim(tokenizer, ids[:n])
         reached.append(len(whole.rstrip("\ufffd")))
     return whole, [*reached[:-1], len(whole)]
 

@@ -112,10 +112,10 @@ def _example_prompts(asks: Sequence[Ask], tokenizer: Any) -> list[str]:
 def _rendered(ask: Ask, tokenizer: Any) -> str:
     if tokenizer is None or ask.prompting == "raw":
         return ask.prompt
-    from ...evaluation.engines.text import chat_ids
+    from ...evaluation.engines.text import chat_ids, verbatim
 
     [ids] = chat_ids(tokenizer, [ask.prompt], "the model", **({} if ask.thinking is None else think(ask.thinking)))
-    return tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+    return verbatim(tokenizer, ids)
 
 
 def all_asks(cases: Sequence[Case], protocol: Protocol, outcome: Any) -> list[Ask]:

@@ -18,6 +18,7 @@ from typing import Any
 from ...errors import ComposcopeError, InputError
 from ...evaluation.asks import Ask, Response
 from ...evaluation.case import shares
+from ...evaluation.engines.text import verbatim
 from ...files import read_csv
 from .folder import read_json, write_json
 from .reader import Array, Row, read_tensors
@@ -131,15 +132,13 @@ def rendered(tokenizer: Any, asks: Mapping[str, Ask], responses: Mapping[str, Re
 
     Asks whose engine returned no prompt ids are left out: how their server wrote them is unknown.
     """
-    from ...probes.single_cases import decode  # loads torch, which reading does not need
-
     templates: dict[tuple[str, str], int] = {}
     found: dict[str, int | str] = {}
     for key, ask in asks.items():
         ids = responses[key].prompt_ids if key in responses else None
         if ids is None:
             continue
-        text = decode(tokenizer, ids)
+        text = verbatim(tokenizer, ids)
         # The last occurrence, because worked examples come before the question.
         before, mark, after = text.rpartition(ask.prompt)
         found[key] = templates.setdefault((before, after), len(templates)) if mark else text

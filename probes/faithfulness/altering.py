@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...evaluation.engines.text import verbatim
 from ...evaluation.grading.text import same
 from ...hooks.model import Model
 from ...terminal import reached
@@ -63,14 +64,14 @@ def in_place(tokenizer: Any, context: str, text: str) -> Ids:
     if through[: len(before)] != before:
         return ()
     ids = through[len(before) :]
-    back = tokenizer.decode(list(ids), clean_up_tokenization_spaces=False)
+    back = verbatim(tokenizer, ids)
     return ids if back.strip() == text.strip() else ()
 
 
 def put_in(tokenizer: Any, e: Example, written: Written, value: str) -> Ids:
     """Tokens of a value in the place of a written one of a response."""
     before = [*e.prompt_ids[-_CONTEXT:], *e.response_ids[: written.first]]
-    context = tokenizer.decode(before, clean_up_tokenization_spaces=False)
+    context = verbatim(tokenizer, before)
     return in_place(tokenizer, context, written.lead + value)
 
 
@@ -157,7 +158,7 @@ def _asked_with(tokenizer: Any, part: Example, old: str, new: str) -> Ids | None
         if found is None:
             return None
         through = tokenizer.decode(inside[: found.end], skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        context = tokenizer.decode([*ids[:first], *inside[: found.first]], clean_up_tokenization_spaces=False)
+        context = verbatim(tokenizer, [*ids[:first], *inside[: found.first]])
         lead, tail = text[found.characters : span[0]], through[span[1] :]
         put = in_place(tokenizer, context, lead + new + tail)
         if not put:
@@ -222,7 +223,7 @@ def beginnings(tokenizer: Any, e: Example, found: Working, altered: Sequence[Alt
 
 def filler(tokenizer: Any, e: Example) -> int | None:
     """A token that says nothing."""
-    context = tokenizer.decode(list(e.prompt_ids[-20:]), clean_up_tokenization_spaces=False)
+    context = verbatim(tokenizer, e.prompt_ids[-20:])
     ids = in_place(tokenizer, context, MARK)
     return ids[-1] if ids else None
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from ...errors import InputError
 from ...evaluation.asks import Grade
 from ...evaluation.engines.base import cut_after_stop
-from ...evaluation.engines.text import decode, special_thinking_marks
+from ...evaluation.engines.text import decode, special_thinking_marks, verbatim
 from ...evaluation.grading.extract import extract
 from ...evaluation.grading.text import same
 from ..answer_spans import Span, answer_span
@@ -143,7 +143,7 @@ def _answer_place(tokenizer: Any, e: Example, text: str, reason: str, found: Gra
 
 def question_of(tokenizer: Any, e: Example) -> str:
     """The question's own text."""
-    return tokenizer.decode(list(e.prompt_ids[slice(*e.question_span)]), clean_up_tokenization_spaces=False).strip()
+    return verbatim(tokenizer, e.prompt_ids[slice(*e.question_span)]).strip()
 
 
 def every(value: str, text: str) -> list[Span]:

@@ -19,6 +19,7 @@ from safetensors.torch import load_file, save_file
 
 from composcope.errors import NoCasesError
 from composcope.evaluation.asks import Ask, Response
+from composcope.evaluation.engines.text import verbatim
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.protocols.base import Reduction
 from composcope.experiments import probing
@@ -37,7 +38,7 @@ from composcope.probes import single_cases
 from composcope.probes import trajectory as trajectory_probe
 from composcope.probes.examples import Example
 from composcope.probes.result import ProbeResult
-from composcope.probes.single_cases import decode, pieces
+from composcope.probes.single_cases import pieces
 from composcope.probes.verdicts import MATCHED
 
 Lm = Callable[[str], Any]
@@ -50,7 +51,7 @@ def test_pieces_add_up_to_the_text_also_where_characters_are_spread_over_tokens(
 ) -> None:
     ids = bytes_tokenizer(text).input_ids
     found = pieces(bytes_tokenizer, ids)
-    assert len(found) == len(ids) and "".join(found) == text == decode(bytes_tokenizer, ids)
+    assert len(found) == len(ids) and "".join(found) == text == verbatim(bytes_tokenizer, ids)
 
 
 def test_pieces_add_up_where_tokens_end_one_character_and_begin_the_next() -> None:
@@ -168,13 +169,13 @@ def test_continuations_are_read_back_from_the_probe_and_equal_pairs_are_swept(
     for entry in found.entries:
         place = cases.index([entry.about["donor"], entry.about["case"]])
         for layer, text in enumerate(entry.about["patched"]):
-            assert text == decode(lm.tokenizer, [int(t) for t in tensors["tokens"][place, layer] if t >= 0])
+            assert text == verbatim(lm.tokenizer, [int(t) for t in tensors["tokens"][place, layer] if t >= 0])
         donor, recipient = wholes[entry.about["donor"]], wholes[entry.about["case"]]
         if len(donor.prompt_ids) != len(recipient.prompt_ids):
             assert not entry.tensors and any("no sweep" in line for line in found.left_out)
             continue
         swept += 1
-        assert entry.about["answers"] == [decode(lm.tokenizer, e.answer_ids[:1]) for e in (donor, recipient)]
+        assert entry.about["answers"] == [verbatim(lm.tokenizer, e.answer_ids[:1]) for e in (donor, recipient)]
         recovered = entry.tensors["resid_post.recovered"].float()
         assert recovered.shape == (3, len(recipient.prompt_ids))
         # After the last block only the last position matters, and there it is the donor's.
