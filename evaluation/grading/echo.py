@@ -164,10 +164,10 @@ def in_another_clause(text: str, golds: Sequence[str], question: str) -> bool:
     verb = opening is not None and not opening.capital and opening.word not in mentions.SENTENCE_WORDS | ASKING
     held = [has_any(part, golds) for part in (first, added)]
     begins = any(f" {normalize(added)} ".startswith(f" {normalize(gold)} ") for gold in golds)
-    if len(joints) == 1 and (
-        _about_another(first, added, held, question) or _all_of_another(first, added, held, question)
-    ):
-        return True
+    if len(joints) == 1 and sum(held) == 1:
+        clauses = (first, added) if held[0] else (added, first)
+        if _about_another(*clauses, question) or _all_of_another(*clauses, f"{first} {added}", question):
+            return True
     answered = len(asked & {*content(first)}) >= _WORDS - 1 and not asked & {*content(added)}
     return verb and not begins and held == [False, True] and answered
 
@@ -209,19 +209,16 @@ def _said_later(parts: Sequence[str], holding: str, question: str, golds: Sequen
         if m and about and named and m["word"].lower() not in holding.split("; ")[0].lower().split():
             return True  # "Guernica lies in Spain; its painter was born in Cuba."
     verbs = {t.word for t in tokens(holding)} & {*mentions.FINITE, "from"}
-    return bool(verbs) and any(_about_another(s, holding, [False, True], question) for s in later)
+    return bool(verbs) and any(_about_another(holding, s, question) for s in later)
 
 
-def _about_another(first: str, added: str, held: Sequence[bool], question: str) -> bool:
+def _about_another(with_gold: str, other: str, question: str) -> bool:
     """Whether the clause with the last word of the question names something else, and the gold answer is in the other.
 
     "She was born in Chennai, and studied in Hyderabad.", "She studied in Hyderabad, but was born in Mumbai."
     """
     last = [word for word in content(last_question(question))[-1:] if word not in names_of(question)]
-    if held not in ([True, False], [False, True]) or not last:
-        return False
-    with_gold, other = (first, added) if held[0] else (added, first)
-    if re.match(r"\W*(?:his|her|its|their)\s", with_gold, re.IGNORECASE):
+    if not last or re.match(r"\W*(?:his|her|its|their)\s", with_gold, re.IGNORECASE):
         return False  # the next step: "The king is Charles, and his wife is Camilla."
     if last[0] in content(with_gold) or last[0] not in content(other):
         return False
@@ -234,20 +231,17 @@ def _about_another(first: str, added: str, held: Sequence[bool], question: str) 
     return any(w[:1].isupper() and not {*content(w)} <= known for w in after[at + 1 :])
 
 
-def _all_of_another(first: str, added: str, held: Sequence[bool], question: str) -> bool:
+def _all_of_another(with_gold: str, other: str, sentence: str, question: str) -> bool:
     """Whether all that a sentence repeats of the question is said of a new name, in the clause without the gold answer.
 
     "The Amazon is the longest, but the Nile carries the most water." for "Which river carries the most water?"
     """
-    if held not in ([True, False], [False, True]):
-        return False
-    with_gold, other = (first, added) if held[0] else (added, first)
     clause = {*with_gold.split()} & mentions.FINITE or len(content(with_gold)) >= _WORDS
     if re.match(r"\W*(?:his|her|its|their)\s", with_gold, re.IGNORECASE) or not clause:
         return False
     head = _HEAD.match(last_question(question))
     known, asked = {*content(question)}, {*content(last_question(question))} - {*content(head[1] if head else "")}
-    said = asked & {*content(f"{first} {added}")}
+    said = asked & {*content(sentence)}
     if _IT_IS.match(with_gold) and len(with_gold.split()) <= _IT_WORDS:
         return False
     if len(said) < _WORDS - 1 or not said <= {*content(other)} or said <= {*content(with_gold)}:
