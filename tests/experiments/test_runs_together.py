@@ -25,10 +25,11 @@ from composcope.experiments.config import Config
 from composcope.experiments.evaluating import merge
 from composcope.experiments.evaluating.merge import _common, _same_settings, made_otherwise
 from composcope.experiments.run import compare, read_json, read_lines, write_json, write_lines, write_text
-from composcope.experiments.run.compare import _role, compare_runs, comparison_lines, shared_cases
+from composcope.experiments.run.compare import _role, compare_runs, comparison_lines
 from composcope.experiments.run.folder import MEASURED
 from composcope.experiments.run.reader import RunData, read_config
 from composcope.experiments.run.schema import Manifest, ShardCases
+from composcope.experiments.run.shared_cases import shared_cases
 
 Capture = pytest.CaptureFixture[str]
 
