@@ -25,17 +25,22 @@ _BRITISH: dict[str, str] = {
     ).split()
 }
 """British spellings, and the American ones. A plural or another ending follows either."""
+_NUMERAL = "(?=[IVX]{2})X{0,3}(?:IX|IV|V?I{0,3})"
+_NTHS = "|".join(written for w in _ORDINALS for written in (w.capitalize(), w.upper()))
 _MANY = re.compile(
-    r"(?P<title>\b(?:St|Mt|Ft)\b\.?\s+(?=[^\W\d_a-z]))"
-    r"|(?P<street>(?<=\w\s)St\b\.?(?!\s+[^\W\d_a-z]))"
-    r"|(?P<numeral>(?<=[^\W\d_]\s)(?=[IVX]{2})X{0,3}(?:IX|IV|V?I{0,3})(?!\w|'s))"
-    r"|(?P<war>(?<=\bWar\s)I(?!\w|'))"
-    r"|\bWW(?P<world>II?|[12])(?!\w)"
-    rf"|(?P<ordinal>(?<=[^\W\d_]\s)[Tt]he\s(?P<nth>{'|'.join(w.capitalize() for w in _ORDINALS)})(?!\s?[\w-]))"
+    r"(?P<title>\b(?:(?:S[Tt]|M[Tt]|F[Tt])\b\.?\s+(?=[^\W\d_a-z])|(?<!\d\s)[sm]t\b\.?\s+(?=[^\W\d_])))"
+    r"|(?P<street>(?:(?<=\w\s)S[Tt]|(?<=[^\W\d_]\s)st)\b\.?(?!\s+[^\W\d_a-z]))"
+    rf"|(?P<numeral>(?<=[^\W\d_]\s)(?:{_NUMERAL}|{_NUMERAL.lower()}(?!\sjinping))(?!\w|'s))"
+    r"|(?P<war>(?<=\b(?i:War)\s)I(?!\w|')|(?<=\b(?i:world)\swar\s)i(?!\w|'|\s\w))"
+    r"|\b(?i:WW(?P<world>II?|[12]))(?!\w)"
+    rf"|(?P<ordinal>(?<=[^\W\d_]\s)(?:[Tt]he|THE)\s(?P<nth>{_NTHS})(?!\s?[\w-]))"
     r"|(?P<and>\s*&\s*)"
-    r"|\b(?P<short>United States of America|U\.?S\.?A|U\.?S|U\.?K|U\.?A\.?E|N\.?Y\.?C)\b\.?(?!\.?[A-Z])"
+    r"|(?<![\w.])(?P<short>(?i:United States of America|U\.?S\.?A|U\.S|U\.?K|U\.?A\.?E|N\.?Y\.?C)|US|\Aus\Z)\b\.?"
+    r"(?!\.?[A-Za-z])"
     rf"|\b(?P<british>(?i:{'|'.join(_BRITISH)}))(?=(?i:e?s|ed|ing|ful)?\b)"
 )
+_NTH = re.compile(rf"([^\W\d_]+ the )({'|'.join(_ORDINALS)})")
+"""A ruler in small letters; in a sentence, "the first" is no number of one."""
 _PLAIN = str.maketrans(
     {"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ð": "d", "Ð": "D", "ı": "i"}
     | {"æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "þ": "th", "Þ": "Th"}
@@ -48,25 +53,27 @@ _LETTERS = {n: letter for letter, n in _VALUES.items()}
 
 def alike(text: str) -> str:
     """The text with such words in one spelling."""
+    if ruler := _NTH.fullmatch(text):
+        text = ruler[1] + ruler[2].capitalize()
     return _MANY.sub(_written, text if text.isascii() else text.translate(_PLAIN))
 
 
 def _written(m: re.Match[str]) -> str:
     if m["title"]:
-        return _TITLES[m["title"][:2]] + " "
+        return _TITLES[m["title"][:2].capitalize()] + " "
     if m["street"]:
         return "Street"
     if m["numeral"] or m["war"]:
-        return str(roman(m[0]))
+        return str(roman(m[0].upper()))
     if m["world"]:
-        return f"World War {2 if m['world'] in ('II', '2') else 1}"
+        return f"World War {2 if m['world'].upper() in ('II', '2') else 1}"
     if m["ordinal"]:
         n = _ORDINALS.index(m["nth"].lower()) + 1
         return _LETTERS.get(n, str(n))
     if m["and"]:
         return " and "
     if m["short"]:
-        return _SHORT.get(m["short"].replace(".", ""), "United States")
+        return _SHORT.get(m["short"].replace(".", "").upper(), "United States")
     american = _BRITISH[m["british"].lower()]
     return american.capitalize() if m["british"][0].isupper() else american
 

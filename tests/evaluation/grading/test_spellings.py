@@ -21,6 +21,7 @@ SAME = [
     ("Elizabeth the First", "Elizabeth I"),
     ("It was Henry V.", "Henry the Fifth"),
     ("Louis XIV", "Louis 14"),
+    ("elizabeth the second", "Elizabeth II"),
     ("It is a gray theater.", "grey theatre"),
     ("Neighbors", "neighbours"),
     ("Ernest Hemmingway", "Ernest Hemingway"),
@@ -67,6 +68,27 @@ OTHER = [
 @pytest.mark.parametrize(("said", "gold"), SAME)
 def test_another_spelling_of_the_name_is_right(said: str, gold: str) -> None:
     assert grade(said, "stop", gold, "text").outcome == "correct"
+
+
+KINGS = (
+    "Louis XIV/Henry VIII/George VI/Pope John Paul II/Apollo XI/World War I/World War II/WWII/USA/UK/UAE/NYC/the U.S./"
+    "St. Louis/Mt. Everest/Xi Jinping"
+).split("/")
+
+
+@pytest.mark.parametrize("name", KINGS)
+def test_small_and_capital_letters_make_no_other_spelling(name: str) -> None:
+    forms = (name, name.lower(), name.upper())
+    assert {grade(said, "stop", gold, "text").outcome for said in forms for gold in forms} == {"correct"}
+    for said in (f"It was {name}.", f"it was {name.lower()}."):
+        assert {grade(said, "stop", gold, "text").outcome for gold in forms} == {"correct"}
+
+
+@pytest.mark.parametrize(("said", "gold"), [("louis xvi", "Louis XIV"), ("Henry VII", "henry viii"),
+                                            ("the ship is the u.s.s. enterprise.", "United States"),
+                                            ("he came to us from ireland.", "United States")])  # fmt: skip
+def test_another_name_in_small_letters_is_wrong(said: str, gold: str) -> None:
+    assert grade(said, "stop", gold, "text").outcome == "incorrect"
 
 
 @pytest.mark.parametrize(("said", "gold"), OTHER)
