@@ -266,6 +266,7 @@ _BROKEN_OFF = re.compile(
     re.IGNORECASE,
 )
 """A sentence without its end: "The author of Emma is"."""
+_EQUAL = re.compile(r"(.+)\s(?:is|are|was|were)\s(?:equal|equivalent)(?:\sto)?\W*", re.IGNORECASE)
 _COMPUTES = re.compile(r"\bof\b|[+*/^\u00d7]|\d\s-\s")
 _PART = 3
 """Least words of a text that is a part of its question."""
@@ -296,6 +297,8 @@ def answers_nothing(said: str, golds: Sequence[str], answer_type: str, question:
 def _is_part(plain: str, given: str, answer_type: str, question: str | None) -> bool:
     """Whether a text is the end of a question without alternatives, and no name."""
     asked = f" {text.normalize(question or '')} "
+    if answer_type == "number" and (left := _EQUAL.fullmatch(plain)):
+        return {*text.normalize(left[1]).split()} <= {*asked.split()}  # "Three hours and ten minutes are equal to"
     if len(given.split()) < _PART or not asked.endswith(given) or " or " in asked:
         return False
     verbs = {*given.split()} & (mentions.FINITE | {"where", "who", "which", "that"})

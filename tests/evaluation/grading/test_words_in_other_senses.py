@@ -143,7 +143,11 @@ PROGRAMS = [
 _PAINT = "A wall of 12 m needs 3 l of paint. How many litres does a wall of 20 m need?"
 _LAKE = "Which lake lies in the country where Nairobi is?"
 _ORDER = "Order these by mass: ant, whale, cat."
+_DAYS = "How many days are there in two weeks and three days?"
 NOTHING_SAID = [
+    ("number", "17", "Two weeks and three days are equal", _DAYS, NONE),
+    ("number", "17", "Two weeks and three days is equal to 17", _DAYS, RIGHT),
+    ("number", "17", "Sixteen days are equal to", _DAYS, WRONG),
     ("number", "5", "How many litres does a wall of 40 m need? How many does one of 8 m need?", _PAINT, NONE),
     ("number", "5", "How many litres does a wall of 20 m need? 5", _PAINT, RIGHT),
     ("number", "5", "Is it 5?", _PAINT, NONE),
