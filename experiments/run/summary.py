@@ -141,7 +141,10 @@ def metric_lines(rows: Sequence[Metric]) -> list[str]:
 
 
 def metric_line(metric: Metric) -> str:
-    """One metric as text: name, group, value, interval with its method, counts. A value never appears without n."""
+    """One metric as text: name, group, value, interval with its method, counts, and the bounds with what was invalid.
+
+    A value never appears without n.
+    """
     m = quoted(metric)
     group = ", ".join(f"{k}={v}" for k, v in m.group.items())
     shown = _unit(m)
@@ -150,9 +153,13 @@ def metric_line(metric: Metric) -> str:
     text = f"{m.metric}{f' [{group}]' if group else ''}: {value}"
     if ends := span(m.low, m.high, shown):
         text += f"{ends} ({method_shown(m.interval)})"
+    elif m.interval == dependence.FEW and m.value is not None:
+        text += f" ({dependence.FEW})"
     text += f", n={m.n}"
     if m.n_invalid:
         text += f", invalid={m.n_invalid}"
+        if m.bound_low is not None and m.bound_high is not None:
+            text += f" (with these {shown(m.bound_low)} to {shown(m.bound_high)})"
     note = (m.note or "").removeprefix(beyond).removeprefix("; ")
     return text + (f" ({note})" if note else "")
 

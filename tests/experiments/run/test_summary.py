@@ -28,11 +28,14 @@ def test_one_line_of_a_metric_is_in_its_own_unit() -> None:
     same = line("gap", 0.0, low=-0.5, high=0.5, interval=OTHER_PAIRS)
     assert "[-50.0 points, 50.0 points] (" in same and OTHER_PAIRS not in same and "pair" in same
     assert line("both", 0.5, n_invalid=2, note="x") == "both: 50.0 %, n=9, invalid=2 (x)"
+    bounds = line("gap", 0.5, n_invalid=2, bound_low=-0.25, bound_high=0.75)
+    assert bounds == "gap: 50.0 points, n=9, invalid=2 (with these -25.0 points to 75.0 points)"
+    assert line("both", 0.5, interval=dependence.FEW) == f"both: 50.0 % ({dependence.FEW}), n=9"
     assert (line("d50", 3.456), line("mean_k", None)) == ("d50: 3.46, n=9", "mean_k: undefined, n=9")
     assert line("d50", None, note=">8; low <2") == "d50: >8, n=9 (low <2)", "beyond the depths asked is not undefined"
     assert line("d50", None, note="undefined: no rate at depth 4; bound_low <2").startswith("d50: undefined, n=9 (und")
     of_plugin = [line("mine", 0.25, interval=how) for how in ("clopper-pearson", None, dependence.FEW, "t")]
-    assert [said.split(",")[0] for said in of_plugin] == ["mine: 25.0 %"] * 3 + ["mine: 25.0 points"]
+    assert [said.split(",")[0].split(" (")[0] for said in of_plugin] == ["mine: 25.0 %"] * 3 + ["mine: 25.0 points"]
     assert summary.metric_line(Metric("both", {"depth": 2, "family": "f"}, n=1, value=1.0)).startswith(
         "both [depth=2, family=f]"
     )
