@@ -130,18 +130,25 @@ def interpose(model: PreTrainedModel, callback: Callback, *, without_mask: bool 
         _ACTIVE.reset(token)
 
 
-def visible(first: int, width: int, window: int | None) -> Bool[Tensor, "query key"]:
-    """Which keys the queries ``first:first + width`` see: those up to itself, the last ``window`` of them if given."""
-    at, keys = torch.arange(first, first + width)[:, None], torch.arange(first + width)[None]
+def visible(first: int, width: int, window: int | None, n_keys: int | None = None) -> Bool[Tensor, "query key"]:
+    """Which keys the queries ``first:first + width`` see: those up to itself, the last ``window`` of them if given.
+
+    Of the first ``n_keys``; by default those up to the last of these queries.
+    """
+    at, keys = torch.arange(first, first + width)[:, None], torch.arange(n_keys or first + width)[None]
     return (keys <= at) & (keys > at - window if window is not None else keys <= at)
 
 
-def _mask(call: Call) -> Shaped[Tensor, "_ _ _ _"]:
-    """The mask of a call; causal, and within the kernel's window, if the kernel was given none (as flash attention)."""
+def _mask(call: Call, i: int | None = None) -> Shaped[Tensor, "_ _ _ _"]:
+    """The mask of a call, or of its query ``i`` alone.
+
+    Causal, and within the kernel's window, if the kernel was given none (as flash attention).
+    """
     if call.mask is not None:
-        return call.mask
+        return call.mask if i is None or call.mask.shape[-2] == 1 else call.mask[..., i : i + 1, :]
     q, k = call.query.shape[2], call.key.shape[2]
-    return visible(k - q, q, call.kwargs.get("sliding_window"))[None, None].to(call.query.device)
+    first, width = (k - q, q) if i is None else (k - q + i, 1)
+    return visible(first, width, call.kwargs.get("sliding_window"), k)[None, None].to(call.query.device)
 
 
 def additive_mask(call: Call) -> Float[Tensor, "_ _ query key"]:
@@ -188,9 +195,8 @@ def _position(i: int, n: int) -> int:
 def of_query(call: Call, i: int) -> Call:
     """The call of one query alone, with the keys that it sees."""
     check_mask(call)
-    i, mask = _position(i, call.query.shape[2]), _mask(call)
-    mask = mask if mask.shape[-2] == 1 else mask[..., i : i + 1, :]
-    return call._replace(query=call.query[:, :, i : i + 1], mask=mask)
+    i = _position(i, call.query.shape[2])
+    return call._replace(query=call.query[:, :, i : i + 1], mask=_mask(call, i))
 
 
 Visits = Mapping[int | None, Callable[[Float[Tensor, "batch head *query key"]], Float[Tensor, "batch head *query key"]]]

@@ -70,7 +70,8 @@ def check_gaps(model: PreTrainedModel, mask: Shaped[Tensor, "batch past_and_pos"
     window, real = window_of(model), mask.bool()
     if window is None or mask.shape[1] <= window:
         return
-    gaps = (real[:, 1:] & ~real[:, :-1] & real[:, :-1].cumsum(1).bool()).any(1)
+    reach = (real.cumsum(1).bool() & real.flip(1).cumsum(1).flip(1).bool()).sum(1)  # from the first token to the last
+    gaps = (reach > window) & (reach > real.sum(1))
     if bool(gaps.any()):
         raise ModelError(
             f"{type(model).__name__}: row {int(gaps.long().argmax())} has padding between its tokens, which its "

@@ -47,7 +47,8 @@ def check_ready(model: PreTrainedModel) -> None:
 def _is_compiled(module: nn.Module) -> bool:
     """Whether calling it runs code of ``torch.compile``."""
     own = vars(module)
-    replaced = hasattr(own.get("forward"), "_torchdynamo_orig_callable")
+    forward = own.get("forward")  # torch.compiler.disable marks what it wraps, too
+    replaced = hasattr(forward, "_torchdynamo_orig_callable") and not hasattr(forward, "_torchdynamo_disable")
     return replaced or own.get("_compiled_call_impl") is not None or "_orig_mod" in own["_modules"]
 
 

@@ -211,6 +211,8 @@ def with_past(
     offset = int(past.get_seq_length())
     check_shapes(ids, None, past, offset)
     if tuple(before.shape) != (len(ids), offset):
+        if bool(before.all()):
+            return mask  # nothing was padded, so copies of the cache with other rows or lengths have no padding, either
         raise ModelError(
             f"past of {len(ids)} rows and {offset} tokens: was made from {len(before)} rows and {before.shape[1]} "
             "tokens with a mask, which does not fit any more; give the mask of all its tokens and the new ones"

@@ -299,3 +299,7 @@ def test_padding_between_tokens_is_refused_where_a_window_would_count_it(name: s
             got = lm.run(more, past=lm.prefill(given, real)).logits
             for row, text in enumerate(texts):
                 assert torch.allclose(got[row], lm.run(torch.tensor([[*text, 14, 28]])).logits[0, -2:], atol=1e-4)
+    few, of_few = lm.pad([[14], [14, 28, 7]])  # the batch is longer than the window, the row with padding is not
+    with torch.no_grad():
+        got = lm.run(few, of_few, past=lm.prefill(*lm.pad([LONG[:2], LONG[:3]]))).logits
+        assert torch.allclose(got[0, 0], lm.run(torch.tensor([[*LONG[:2], 14]])).logits[0, -1], atol=1e-4)

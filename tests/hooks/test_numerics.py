@@ -106,6 +106,14 @@ def test_a_model_compiled_in_place_is_refused_since_its_hooks_would_not_run(
             run()
 
 
+def test_a_part_that_is_kept_from_being_compiled_is_not_taken_for_a_compiled_one() -> None:
+    model = tiny("llama")
+    block = model.model.layers[1]
+    block.forward = torch.compiler.disable(block.forward)
+    for run in _runs(load_model(model)):
+        run()
+
+
 def test_outputs_without_names_are_refused_with_the_setting_to_change() -> None:
     model = tiny("llama")
     lm = load_model(model)

@@ -315,6 +315,17 @@ def test_padding_among_earlier_tokens_is_not_attended_to_by_those_that_follow(le
         lm.run(more[:1], past=past)
 
 
+def test_a_cache_without_padding_may_be_repeated_and_cut(lm: Model) -> None:
+    past, more = lm.prefill(*lm.pad([[5, 9, 33, 14, 28]])), torch.tensor([[11, 42, 8]])
+    with torch.no_grad():
+        past.batch_repeat_interleave(2)
+        alone = lm.run(torch.tensor([[5, 9, 33, 14, 28, 11, 42, 8]])).logits[:, -3:]
+        assert torch.allclose(lm.run(more.repeat(2, 1), past=past).logits, alone, atol=1e-5)
+        past.crop(-1)
+        alone = lm.run(torch.tensor([[5, 9, 33, 14, 11, 42, 8]])).logits[:, -3:]
+        assert torch.allclose(lm.run(more.repeat(2, 1), past=past).logits, alone, atol=1e-5)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_model_in_memory_may_be_opened_with_the_dtype_that_it_has(dtype: torch.dtype) -> None:
     model = tiny("llama").to(dtype)  # type: ignore[arg-type]
@@ -586,6 +597,8 @@ def test_without_a_mask_the_last_queries_see_all_keys_before_them() -> None:
     assert (additive_mask(windowed)[0, 0] == 0).tolist() == seen
     for i in range(2):
         assert (additive_mask(of_query(windowed, i))[0, 0] == 0).tolist() == seen[i : i + 1]
+    long = torch.zeros(1, 1, 1, 1).expand(1, 1, 10**6, 1)  # the mask of all its queries would not fit into memory
+    assert int(of_query(call._replace(query=long, key=long), -2).mask.sum()) == 10**6 - 1  # type: ignore[union-attr]
 
 
 def test_sites_beyond_the_model_are_refused() -> None:

@@ -187,7 +187,7 @@ MUTANTS = (
     Mutant(H, "likeliest tokens as logits", '"top_log_probs": best.values - total', '"top_log_probs": best.values', 'tests/hooks/test_interchange.py -k "forward_pass and llama"'),
     Mutant(H, "infinite states are let through", 'if x is not None and not torch.isfinite(x).all():', 'if x is not None and torch.isnan(x).any():', 'tests/hooks/test_masses_and_capture.py -k not_finite'),
     Mutant(H, "texts of exactly the limit count as long", 'sum(n > limit for limit in rotary)', 'sum(n >= limit for limit in rotary)', 'tests/hooks/test_length_limits.py -k exactly'),
-    Mutant(H, "causal mask of a continued text starts at its first key", 'visible(k - q, q, call', 'visible(0, q, call', 'tests/hooks/test_reading_and_editing.py -k last_queries'),
+    Mutant(H, "causal mask of a continued text starts at its first key", '(k - q, q) if i is', '(0, q) if i is', 'tests/hooks/test_reading_and_editing.py -k last_queries'),
     Mutant(H, "NaN rows count as unchanged", 'if not error <= limit:\n        half', 'if error > limit:\n        half', 'tests/hooks/test_rows.py -k either_direction'),
     Mutant(H, "NaN of any row is not looked at", 'if not torch.isfinite(x).all():\n        bad', 'if not torch.isfinite(x[:1]).all():\n        bad', 'tests/hooks/test_interchange.py -k overflow'),
     Mutant(H, "sdpa leaves out the cap on attention scores", 'model.set_attn_implementation("eager")', "pass", "tests/hooks/test_reading_and_editing.py -k a_cap_on"),
