@@ -29,6 +29,8 @@ win, wrote write, written write, sung sing, drawn draw, built build, chosen choo
 _BASES = {pair.split()[0]: pair.split()[1] for pair in _PASTS.split(",")}
 """Verbs as "did" takes them, by their past or participle: "Did Rome fall?", "Rome fell"."""
 _AND = re.compile(r",?\s(?:and|but|while|then)\s")
+_NOT = re.compile(r"\bnot\b|n['\u2019]t\b")
+_RATHER = re.compile(r"\s*(?:rather|instead)\b(?!\s(?:of|than)\b)")
 _CLAUSE = re.compile(
     r"[,;:](?!\s?\d{1,4}\b)|\s[\u2014\u2013-]\s|\s(?:and|after|before|while|when|since|because|whereas)\s|[()]"
 )
@@ -158,12 +160,14 @@ def in_another_clause(text: str, golds: Sequence[str], question: str) -> bool:
         return True
     joints = [m for m in _AND.finditer(holding[0]) if not _joins_names(m)]
     first, added = (holding[0][: joints[0].start()], holding[0][joints[0].end() :]) if joints else (holding[0], "")
+    corrects = _RATHER.match(added) if _NOT.search(first) else None
+    added = added[corrects.end() :] if corrects else added
     opening = next((t for t in tokens(added) if t.is_word), None)
-    if opening is not None and opening.word in ("rather", "instead"):
-        return False  # "It is not a language, but rather a variant of Portuguese."
     verb = opening is not None and not opening.capital and opening.word not in mentions.SENTENCE_WORDS | ASKING
     held = [has_any(part, golds) for part in (first, added)]
     begins = any(f" {normalize(added)} ".startswith(f" {normalize(gold)} ") for gold in golds)
+    if corrects and (begins or not verb):
+        return False  # "It is not a language, but rather a variant of Portuguese."
     if len(joints) == 1 and sum(held) == 1:
         clauses = (first, added) if held[0] else (added, first)
         if _about_another(*clauses, question) or _all_of_another(*clauses, f"{first} {added}", question):

@@ -122,10 +122,15 @@ YES_OR_NO = [
     ("boolean", "yes", "It isn't, because 64 is even.", "Is 64 a square number?", WRONG),
 ]
 _BRAZIL = "What is the main language of Brazil?"
+_PLANTS = "What do plants take in?"
 INSTEAD = [
     ("text", "Portuguese", "The main language of Brazil is not a language, but rather Portuguese.", _BRAZIL, RIGHT),
     ("text", "Portuguese", "It is not a language, but rather a variant of the Portuguese language.", _BRAZIL, RIGHT),
     ("text", "Portuguese", "It is not Portuguese, but rather a variant of Spanish.", _BRAZIL, WRONG),
+    ("text", "rice", "It is not wheat, but instead rice.", "What do they grow?", RIGHT),
+    ("text", "oil", "Plants take in air, but instead release oil.", _PLANTS, OPEN),
+    ("text", "oil", "Plants do not take in air, but rather release oil.", _PLANTS, OPEN),
+    ("text", "Canada", "Bell was born in Scotland, and rather lived in Canada.", "Where was Bell born?", OPEN),
 ]
 _CUBE = "What does this program print?\nprint(3 ** 3 - 2)"
 PROGRAMS = [
