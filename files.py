@@ -129,13 +129,14 @@ def finite(value: Any) -> Any:
 def strict_json(value: Any, **layout: Any) -> str:
     """A value as strict JSON: NaN and infinities become null, values that JSON does not know plain ones or texts.
 
-    ``layout`` are arguments of ``json.dumps``.
+    Half a surrogate pair, which no file can hold, is written as its escape. ``layout`` are arguments of ``json.dumps``.
     """
     options: dict[str, Any] = {"ensure_ascii": False, "allow_nan": False, "default": _plain, **layout}
     try:  # most values are plain JSON, and walking through 20,000 cases takes longer than the rest
-        return json.dumps(value, **options)
+        text = json.dumps(value, **options)
     except (ValueError, TypeError):
-        return json.dumps(finite(value), **options)
+        text = json.dumps(finite(value), **options)
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _plain(value: Any) -> Any:

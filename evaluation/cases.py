@@ -75,12 +75,16 @@ def read_cases(path: str | Path) -> list[Case]:
 
 
 def _case(raw: Any, where: str) -> Case:
-    if half := _HALF_PAIR.search(_as_json(raw, where)):
-        escape = json.dumps(half[0])[1:-1]
-        raise InputError(f"{where}: {escape} is half of a surrogate pair; write the whole character")
+    _refuse_half(_as_json(raw, where), where)
     case = case_from_dict(raw, where)
     check(case, where)
     return case
+
+
+def _refuse_half(text: str, where: str) -> None:
+    if half := _HALF_PAIR.search(text):
+        escape = json.dumps(half[0])[1:-1]
+        raise InputError(f"{where}: {escape} is half of a surrogate pair; write the whole character")
 
 
 def _as_json(raw: Any, where: str) -> str:
@@ -172,6 +176,9 @@ def _check_texts(case: Case, where: str) -> None:
             given = name in TEXTS and value is not None
             if (given or name in ("question", "answer")) and not isinstance(value, str):
                 raise InputError(f"{place}: {name} is {value!r}; give a text")
+            for item in value if isinstance(value, tuple) else (value,):
+                if isinstance(item, str):
+                    _refuse_half(item, f"{place}: {name}")
 
 
 def write_cases(cases: Iterable[Case], path: str | Path) -> None:
@@ -182,6 +189,7 @@ def write_cases(cases: Iterable[Case], path: str | Path) -> None:
     for i, case in enumerate(cases):
         _check_texts(case, f"cases[{i}]")
         lines.append(_as_json(case_to_dict(case), f"cases[{i}]") + "\n")
+        _refuse_half(lines[-1], f"cases[{i}]")
     write_text(as_path(path, "path"), "".join(lines))
 
 

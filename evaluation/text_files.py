@@ -11,8 +11,10 @@ import csv
 import io
 import json
 import re
+import tokenize
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -200,7 +202,8 @@ def in_words(value: Any) -> Any:
 
 def number_text(value: float) -> str:
     """A number as one writes it: 39.0 is "39"."""
-    return str(int(value)) if float(value).is_integer() else repr(float(value))
+    whole = isinstance(value, int) or value.is_integer()  # a float cannot hold every int
+    return str(int(value)) if whole else repr(float(value))
 
 
 LONG_CELL = 1 << 24
@@ -213,19 +216,22 @@ def table(
     """The columns of a CSV file and its rows with their lines, of the columns that ``keep`` accepts.
 
     ``longest`` is the most characters of a cell, in place of Python's limit; cells that a row leaves out at its end are
-    empty. Raises ``InputError`` without rows, for a column that occurs twice, and for a row with more cells
-    than columns: which is which is unknown.
+    empty. Raises ``InputError`` without rows, for a column that occurs twice, for a quote that never ends (the rows
+    behind it would be one cell), and for a row with more cells than columns: which is which is unknown.
     """
-    reader = csv.reader(io.StringIO(decoded(existing(path, fix).read_bytes(), str(path)), newline=""))
+    reader = csv.reader(io.StringIO(decoded(existing(path, fix).read_bytes(), str(path)), newline=""), strict=True)
     rows: list[tuple[int, dict[str, str]]] = []
     usual = csv.field_size_limit() if longest is None else csv.field_size_limit(longest)
+    begins = 1
     try:
         columns = next(reader, [])
         twice = next((c for c in columns if columns.count(c) > 1), None)
         if twice is not None:
             raise InputError(f"{path}:1: column {twice!r} occurs twice; keep one of them")
         kept = [(i, c) for i, c in enumerate(columns) if keep is None or keep(c)]
+        begins = reader.line_num + 1
         for cells in reader:
+            begins = reader.line_num + 1  # the next row, which a quote that never ends makes as long as the file
             if not cells:
                 continue
             if len(cells) > len(columns):
@@ -233,7 +239,7 @@ def table(
                 raise InputError(f"{path}:{reader.line_num}: {seen}; put quotes around text that holds commas")
             rows.append((reader.line_num, {c: cells[i] if i < len(cells) else "" for i, c in kept}))
     except csv.Error as e:
-        raise InputError(f"{path}:{reader.line_num}: not valid CSV ({e}); {fix}") from e
+        raise InputError(f"{path}:{begins}: not valid CSV ({e}); {fix}") from e
     finally:
         csv.field_size_limit(usual)
     if not rows:
@@ -243,14 +249,28 @@ def table(
 
 def literal(text: str, kind: type[T]) -> T | None:
     """The value of a kind that a text is, written as JSON or as Python; None for anything else."""
-    for read in (json.loads, ast.literal_eval):
+    for read in (json.loads, _python):
         try:
             found = read(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
+        except (ValueError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError):
             continue
         if isinstance(found, kind):
             return found
     return None
+
+
+LAYOUT = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT}
+"""Tokens of Python that are no part of a literal."""
+_SIDE_BY_SIDE = re.compile(r"['\"]\s+['\"]")
+
+
+def _python(text: str) -> Any:
+    """A Python literal; strings side by side are items of a list, as numpy prints them, and not one text."""
+    if _SIDE_BY_SIDE.search(text):
+        words = [t for t in tokenize.generate_tokens(io.StringIO(text).readline) if t.type not in LAYOUT]
+        beside = [a.type == b.type == tokenize.STRING for a, b in pairwise(words)]
+        text = " ".join(f"{t.string}," if also else t.string for t, also in zip(words, [*beside, False], strict=True))
+    return ast.literal_eval(text)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

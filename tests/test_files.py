@@ -179,6 +179,8 @@ def test_json_is_strict_and_knows_numbers_of_numpy_sets_and_paths() -> None:
     for given in (value, {k: v for k, v in value.items() if k != 1}):
         assert json.loads(strict_json(given))["é"] == "x" and "é" in strict_json(given)
     assert json.loads(strict_json(value)) == {"n": 0.5, "1": [3, None, None], "s": [2], "a": [1.0, None], "é": "x"}
+    halves = {"a": "\ud83d is no \\ud83d"}
+    assert json.loads(strict_json(halves).encode()) == halves  # a file can hold it
     assert strict_json({"b": 1, "a": math.inf}, sort_keys=True, indent=1) == '{\n "a": null,\n "b": 1\n}'
 
 

@@ -7,10 +7,10 @@ whole's irrelevant numbers added (App. K): a column whose name has "extra" or "c
 about the second step. All other columns are kept in ``meta``.
 """
 
-import ast
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from ...errors import InputError
 from ...files import at_home
@@ -90,12 +90,10 @@ def _case(
 
 
 def _accepted(text: str, where: str) -> tuple[str, ...]:
-    try:
-        values = ast.literal_eval(text.strip())
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        values = text.strip()
-    values = values if isinstance(values, list | tuple) else [values]
-    accepted = tuple(dict.fromkeys(str(v).strip() for v in values if str(v).strip()))
-    if not accepted:
+    text = text.strip()
+    kinds: dict[str, type] = {"[": list, "(": tuple}
+    found: Any = text_files.literal(text, kinds.get(text[:1], str))  # in quotes, too, it is one answer
+    values = found if isinstance(found, list | tuple) else [] if text.startswith("[") else [found or text]
+    if not values or not all(isinstance(v, str | int | float) and str(v).strip() for v in values):
         raise InputError(f"{where}: column 'answers_commonsense' is {text!r}; give a list of accepted answers")
-    return accepted
+    return tuple(dict.fromkeys(str(v).strip() for v in values))

@@ -18,6 +18,7 @@ data set: ``question``, ``label`` (or ``answer``; text, a number, or the text of
 """
 
 import ast
+import math
 import re
 from collections.abc import Sequence
 from fractions import Fraction
@@ -155,7 +156,11 @@ def _multiarith_case(row: dict[str, Any], where: str, index: int) -> Case:
     equation = _only(row, "lEquations", where)
     steps = equation_steps(str(equation), where)
     value, solution = steps[-1][2], _only(row, "lSolutions", where)
-    if abs(float(value) - float(solution)) > 1e-6:
+    try:
+        differs = abs(value - Fraction(str(solution))) > 1e-6
+    except (ValueError, ZeroDivisionError):  # no number, or NaN
+        differs = True
+    if differs:
         raise InputError(f"{where}: lEquations {equation!r} gives {_text(value)}, lSolutions says {solution!r}")
     parts = tuple(
         Part(f"What is {question}?", _text(result), "math", "number", skill=operation)
@@ -180,8 +185,8 @@ def equation_steps(equation: str, where: str) -> list[tuple[str, str, Fraction]]
     """
     try:
         tree = ast.parse(equation.split("=", 1)[-1].strip(), mode="eval").body
-    except SyntaxError as e:
-        raise InputError(f"{where}: lEquations {equation!r} is not an equation of the form X=...") from e
+    except (SyntaxError, RecursionError, MemoryError) as e:
+        raise InputError(f"{where}: lEquations {equation!r:.200} is not an equation of the form X=...") from e
     steps: list[tuple[str, str, Fraction]] = []
     _solve(tree, steps, equation, where)
     if not steps:
@@ -190,8 +195,9 @@ def equation_steps(equation: str, where: str) -> list[tuple[str, str, Fraction]]
 
 
 def _solve(node: ast.expr, steps: list[tuple[str, str, Fraction]], equation: str, where: str) -> Fraction:
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
-        return Fraction(str(node.value))
+    value = node.value if isinstance(node, ast.Constant) else None
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf:
+        return Fraction(str(value))
     if isinstance(node, ast.BinOp) and type(node.op) in _SIGNS:
         left, right = _solve(node.left, steps, equation, where), _solve(node.right, steps, equation, where)
         sign, name = _SIGNS[type(node.op)]
@@ -226,7 +232,7 @@ def read_tot(path: str | Path) -> list[Case]:
 
 def _tot_case(row: dict[str, Any], name: str, where: str) -> Case:
     label = row.get("label", row.get("answer"))
-    if label is None or label == "":
+    if label is None or label == "" or label != label:  # NaN
         raise InputError(f"{where}: fields 'label' and 'answer' are missing; give {_TOT}")
     answer, kind = typed_answer(_value(label))
     return Case(

@@ -142,7 +142,8 @@ def read_items(path: str | Path) -> list[StadItem]:
 def item_from_record(row: Mapping[str, Any], name: str, where: str) -> StadItem:
     """One record as an item; ``name`` is its id unless it carries one."""
     question = row.get("question")
-    if not isinstance(question, str) or not question.strip() or row.get("answer") is None:
+    gold = row.get("answer")
+    if not isinstance(question, str) or not question.strip() or gold is None or gold != gold:  # NaN
         raise InputError(f"{where}: fields question and answer are needed; give {WHAT}")
     segments, answers = _list(row, "sub-task", where), _list(row, "sub-task-answer", where)
     tasks, skills = _list(row, "decompositions", where), _list(row, "skill", where)
@@ -159,7 +160,7 @@ def item_from_record(row: Mapping[str, Any], name: str, where: str) -> StadItem:
     return StadItem(
         id=str(row.get("id") or name),
         question=question,
-        gold=row["answer"],
+        gold=gold,
         steps=tuple(steps),
         scaffolds=tuple(_list(row, "scaffolding", where)),
         checks=tuple(checks),

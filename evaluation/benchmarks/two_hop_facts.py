@@ -15,7 +15,6 @@ TwoHopFact and SOCRATES (Yang et al. 2024): two-hop statements to be completed, 
 SOCRATES has wordings with the blank in its columns ``.blank.prompt``.
 """
 
-import ast
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -182,7 +181,7 @@ def _entity(row: Mapping[str, str], name: str, where: str) -> tuple[str, tuple[s
         if (row.get(column) or "").strip():
             try:
                 return value, others(value, _names(row[column]))
-            except (ValueError, SyntaxError, RecursionError, MemoryError) as e:
+            except (ValueError, RecursionError) as e:
                 raise InputError(f"{where}: column {column!r} is {row[column][:80]!r}; give a list of names") from e
     return value, ()
 
@@ -190,7 +189,10 @@ def _entity(row: Mapping[str, str], name: str, where: str) -> tuple[str, tuple[s
 @lru_cache(maxsize=65536)
 def _names(text: str) -> tuple[str, ...]:
     """The texts of a nested list that is written as Python; the same entity comes back in many rows."""
-    return tuple(_texts(ast.literal_eval(text.strip())))
+    found = text_files.literal(text.strip(), object)
+    if found is None:
+        raise ValueError("no list")
+    return tuple(_texts(found))
 
 
 def _texts(value: Any) -> Iterator[str]:

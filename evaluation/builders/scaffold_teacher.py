@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from ..gold import typed_answer
 from ..judging import without_thinking
+from ..text_files import LAYOUT
 
 REWRITTEN = "Rewritten question:"
 TASK = "Question:"
@@ -146,7 +147,6 @@ _LATEX = (
 _COMMANDS = frozenset(_LATEX.split())
 _OPENING = re.compile(r"[\[{]")
 _MAX_OPENINGS = 200
-_LAYOUT = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT}
 
 
 @dataclass(frozen=True)
@@ -276,7 +276,7 @@ def _loads(text: str) -> Any:
 
 def _literal(text: str) -> Any:
     """A Python literal; strings side by side would silently become one, so they are refused."""
-    tokens = [t.type for t in tokenize.generate_tokens(io.StringIO(text).readline) if t.type not in _LAYOUT]
+    tokens = [t.type for t in tokenize.generate_tokens(io.StringIO(text).readline) if t.type not in LAYOUT]
     if (tokenize.STRING, tokenize.STRING) in pairwise(tokens):
         raise ValueError("strings without a comma between them")
     return ast.literal_eval(text)

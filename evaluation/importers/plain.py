@@ -113,7 +113,7 @@ def _stored(row: Mapping[str, Any], names: tuple[str, str], given: str | None, w
     kind = _one_of(row.get("answer_type"), "answer_type", ANSWER_TYPES, where)
     gold = row[names[1]]
     if isinstance(gold, list) and (kind or given) in ("list", "ordered-list"):
-        gold = ", ".join(_golds(gold, names[1], where))  # the items of one answer
+        gold = "; ".join(_golds(gold, names[1], where))  # the items of one answer
     golds = _golds(gold, names[1], where) + _golds(row.get("aliases") or [], "aliases", where)
     if not golds:
         raise InputError(f"{where}: field {names[1]!r} is empty; give the gold answer")
@@ -133,7 +133,7 @@ def _stored(row: Mapping[str, Any], names: tuple[str, str], given: str | None, w
 
 def _golds(value: Any, name: str, where: str) -> list[str]:
     values = value if isinstance(value, list) else [value]
-    if not all(isinstance(v, str | int | float) for v in values):
+    if not all(isinstance(v, str | int | float) and v == v for v in values):  # NaN
         raise InputError(f"{where}: field {name!r} is {value!r}; give an answer, or a list of accepted ones")
     return [t for t in (v.strip() if isinstance(v, str) else typed_answer(v)[0] for v in values) if t]
 

@@ -277,6 +277,10 @@ def test_what_stands_in_place_of_a_text_in_a_case_made_in_python_is_refused() ->
         (Case("a", "q", "1", (Part("p", "1"), "p")), r"made\[0\], parts\[1\]: str"),  # type: ignore[arg-type]
         ({"id": "a"}, r"made\[0\]: dict"),
         (Case("a", "q", "1", (Part("p", "1", atom=("f",)),)), r"made\[0\], parts\[0\]: atom is"),  # type: ignore[arg-type]
+        (
+            Case("a", "q", "1", (Part("p", "1", aliases=("\udfff",)),)),
+            r"made\[0\], parts\[0\]: aliases: \\udfff is half",
+        ),
     ):
         with pytest.raises(InputError, match=where):
             check_cases([case], "made")  # type: ignore[list-item]
@@ -288,5 +292,12 @@ def test_what_no_file_can_hold_is_refused_in_cases_made_in_python(own: Any, tmp_
     with pytest.raises(InputError, match=r"^cases\[0\]: .*'meta'"):
         as_in_a_file([case], "cases")
     with pytest.raises(InputError, match=r"^cases\[0\]: .*'meta'"):
+        write_cases([case], tmp_path / "c.jsonl")
+    assert not (tmp_path / "c.jsonl").exists()
+
+
+@pytest.mark.parametrize("case", [Case("a\ud83d", "q", "1"), Case("a", "q", "1", meta={"own": "\ud83d"})])
+def test_half_a_surrogate_pair_is_refused_where_cases_are_written(case: Case, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^cases\[0\]: .*\\ud83d is half of a surrogate pair"):
         write_cases([case], tmp_path / "c.jsonl")
     assert not (tmp_path / "c.jsonl").exists()

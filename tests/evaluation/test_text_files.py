@@ -121,6 +121,7 @@ def test_lines_of_a_journal_that_cannot_be_read_are_left_out_and_said(tmp_path: 
         (b"", ": no rows"),
         (b"a,b\n1,\xff\n", ":2: not UTF-8"),
         (b"a,b\n1," + b"x" * 200_000 + b"\n", ":2: not valid CSV"),
+        (b'a,b\n1,2\n3,"4\n5,6\n7,8\n', ":3: not valid CSV"),
     ],
 )
 def test_a_table_that_cannot_be_read_as_meant_is_refused(content: bytes, said: str, tmp_path: Path) -> None:
@@ -170,3 +171,22 @@ def test_a_list_that_is_torn_is_named_with_line_or_item(text: str, said: str, tm
     with pytest.raises(InputError) as error:
         list(text_files.records(path, "give records"))
     assert str(error.value).startswith(str(path)) and said in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("['a' 'b']", ["a", "b"]),
+        ("['a'\n 'b c', 'd']", ["a", "b c", "d"]),
+        ('["a", null]', ["a", None]),
+        ("['a', ' ', '']", ["a", " ", ""]),
+        ("['a' 'b", None),
+    ],
+)
+def test_texts_side_by_side_are_items_of_a_list_as_numpy_prints_them(text: str, found: object) -> None:
+    assert text_files.literal(text, list) == found
+
+
+def test_whole_numbers_that_no_float_can_hold_become_text() -> None:
+    assert text_files.in_words(10**400) == "1" + "0" * 400
+    assert [text_files.in_words(n) for n in (2**53 + 1, 39.0, 1.5, True)] == [str(2**53 + 1), "39", "1.5", True]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from fractions import Fraction
@@ -92,6 +93,8 @@ def test_equations_are_exact_and_read_from_the_inside() -> None:
         ("X=__import__('os').getpid()+1", r"more than numbers and \+ - \* /"),
         ("X=2**99", r"more than numbers and \+ - \* /"),
         ("X=-3+1", r"more than numbers and \+ - \* /"),
+        ("X=1e999+1", r"more than numbers and \+ - \* /"),
+        ("X=" + "1+" * 20_000 + "1", "not an equation"),
     ],
 )
 def test_an_equation_that_cannot_be_taken_apart_is_refused(equation: str, said: str) -> None:
@@ -118,6 +121,11 @@ def test_agentcoma_reads_its_columns_and_keeps_the_rest(tmp_path: Path) -> None:
         ("bamboogle", [HOPS, {**HOPS, "Q1": " "}], r"item 1: field 'Q1' is ' '"),
         ("bamboogle", {"a": 1}, "field 'Question' is None"),
         ("multiarith", [{**SUMS, "lSolutions": [15]}], r"gives 14, lSolutions says 15"),
+        ("multiarith", [{**SUMS, "lSolutions": [None]}], r"gives 14, lSolutions says None"),
+        ("multiarith", [{**SUMS, "lSolutions": [math.nan]}], r"gives 14, lSolutions says nan"),
+        ("multiarith", [{**SUMS, "sQuestion": "Why \ud800?"}], r"question: \\ud800 is half of a surrogate pair"),
+        ("tot", [{"question": "q", "label": math.nan}], "fields 'label' and 'answer' are missing"),
+        ("stad", [{"question": "q", "answer": math.nan}], "fields question and answer are needed"),
         ("multiarith", [{**SUMS, "lEquations": []}], r"field 'lEquations' is \[\]"),
         ("multiarith", [SUMS, SUMS], r"id 'multiarith-7' of case 2 was already used"),
         ("bamboogle", [], "no rows"),
@@ -134,9 +142,25 @@ def test_agentcoma_says_which_column_or_line_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("question,answer\n1,2\n")
     with pytest.raises(InputError, match="column 'question_commonsense' is missing"):
         load(f"agentcoma:{tmp_path / 'a.csv'}")
-    path = write_csv(tmp_path / "b.csv", COLUMNS, {**COLUMNS, "answers_commonsense": "[]"})
-    with pytest.raises(InputError, match=r"b.csv:3: column 'answers_commonsense' is '\[\]'"):
-        load(f"agentcoma:{path}")
+    for wrong in ("[]", "['figs'", '["figs", null]', "[['figs'], ['pears']]"):
+        path = write_csv(tmp_path / "b.csv", COLUMNS, {**COLUMNS, "answers_commonsense": wrong})
+        with pytest.raises(InputError, match=rf"b.csv:3: column 'answers_commonsense' is .*{re.escape(wrong[1:])}"):
+            load(f"agentcoma:{path}")
+
+
+@pytest.mark.parametrize(
+    ("cell", "accepted"),
+    [
+        ("['figs' 'pears']", ("figs", "pears")),
+        ('["figs", "the driver\'s"]', ("figs", "the driver's")),
+        ("('figs', 3)", ("figs", "3")),
+        ("1,000", ("1,000",)),
+        ("'figs'", ("figs",)),
+    ],
+)
+def test_agentcoma_s_accepted_answers_are_a_list_or_one_answer(cell: str, accepted: tuple[str], tmp_path: Path) -> None:
+    [case] = load(f"agentcoma:{write_csv(tmp_path / 'a.csv', {**COLUMNS, 'answers_commonsense': cell})}")
+    assert (case.parts[0].answer, *case.parts[0].aliases) == accepted
 
 
 def test_specs_are_a_path_a_reader_or_a_name_handed_down(tmp_path: Path) -> None:

@@ -105,6 +105,7 @@ def test_fields_of_other_names_are_named_by_the_user(tmp_path: Path) -> None:
         ({"response": ["4"], "gold": "4"}, {}, "field 'response' is list; give the response as text"),
         ({"response": "4", "gold": ""}, {}, "field 'gold' is empty"),
         ({"response": "4", "gold": {"a": 1}}, {}, "field 'gold' is {'a': 1}"),
+        ({"response": "4", "gold": [4, float("nan")]}, {}, "field 'gold' is [4, nan]"),
         ({"response": "4", "gold": "4", "answer_type": "numbers"}, {}, "answer_type is 'numbers'; use one of text"),
         ({"response": "4", "gold": "4", "format": "yaml"}, {}, "format is 'yaml'; use one of plain"),
         ({"response": "4", "gold": "4", "finish_reason": "eos"}, {}, "finish_reason is 'eos'; use one of stop"),
@@ -377,3 +378,8 @@ def test_a_list_of_gold_items_is_one_answer_where_a_list_is_asked_for(
     assert [r.outcome for r in read(path, options=Options(answer_type=kind)).rows] == [outcome]
     lines(path, [{**row, "answer_type": kind}])
     assert [r.outcome for r in read(path).rows] == [outcome]
+
+
+def test_items_of_a_gold_list_keep_their_commas(tmp_path: Path) -> None:
+    row = {"response": "1. Paris, France\n2. Rome", "gold": ["Paris, France", "Rome"], "answer_type": "list"}
+    assert [r.outcome for r in read(lines(tmp_path / "m.jsonl", [row])).rows] == ["correct"]
