@@ -248,10 +248,15 @@ def test_too_many_examples_are_refused_before_anything_is_asked(
     assert not (tmp_path / "run" / "graded.jsonl").exists()
 
 
-@pytest.mark.parametrize(("context", "fits"), [(3 + 32 - 1, False), (3 + 32, True)])
-def test_examples_leave_room_for_the_answer(context: int, fits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("context", "tokens", "fits"),
+    [(3 + 32 - 1, None, False), (3 + 32, None, True), (3 + 8 - 1, 8, False), (3 + 8, 8, True)],
+)
+def test_examples_leave_room_for_the_answer(
+    context: int, tokens: int | None, fits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ask_plan, "prompt_lengths", lambda tokenizer, asks: [3] * len(asks))
-    protocol = make_protocol(configured("compositionality-gap", format="cot"))
+    protocol = make_protocol(configured("compositionality-gap", format="cot", answer_tokens=tokens))
     with nullcontext() if fits else pytest.raises(InputError, match=f"context of {context}"):
         ask_plan.check_room(protocol.asks(Case("c", "Q?", "8", CHAIN), {}), "2", object(), context)
 

@@ -48,6 +48,14 @@ def test_a_plan_warns_of_prompts_that_the_context_does_not_hold(times: int, said
     assert all("1 of 2 " in line and "'long', role 'whole'" in line and str(said) in line for line in warned)
 
 
+def test_prompts_are_warned_of_where_the_answer_may_be_longer_than_the_room() -> None:
+    asks = [Ask(str(room), "whole", "Q?", "3", "number", max_tokens=10) for room in (11, 10, 9, 1, 0)]
+    none, little = cost._room_notice(asks, [89, 90, 91, 99, 100], 100)
+    assert "no room" in none and "1 of 5 (the longest: 100 tokens, case '0'" in none
+    assert "less room" in little and "2 of 5 (the longest: 99 tokens, case '1'" in little
+    assert cost._room_notice(asks[:2], [89, 90], 100) == []
+
+
 @pytest.mark.parametrize(
     ("asking", "format", "warned"),
     [

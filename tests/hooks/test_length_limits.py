@@ -201,6 +201,10 @@ def test_lengths_from_which_models_compute_otherwise() -> None:
     assert length_limits.rotary_limits(_model(**nested)) == [8]
     assert length_limits.limits(_model(layer_types=["chunked_attention"], attention_chunk_size=5)) == [5]
     assert length_limits.limits(_model(attn_temperature_tuning=True, floor_scale=7)) == [6]
+    both: dict[str, Any] = {"sliding_window": 4, "attention_chunk_size": 5}
+    kinds = ("sliding_attention", "chunked_attention")
+    shortest = [length_limits.window_of(_model(**both, layer_types=k)) for k in (kinds, kinds[1:], ("full",))]
+    assert shortest == [4, 5, None]
     assert (
         length_limits.keys_chosen(SimpleNamespace()) is None
         and length_limits.keys_chosen(SimpleNamespace(index_topk=4)) == 4

@@ -304,6 +304,8 @@ def test_key_neurons_are_those_of_the_loops() -> None:
 def test_a_neuron_has_to_lie_above_the_threshold() -> None:
     assert set(coarse(torch.tensor([[1.0, 0.25, 0.5], [0.0, 0.26, -1.0]]), t=0.25)) == {(0, 0), (0, 2), (1, 1)}
     assert set(coarse(torch.tensor([[1.0, 0.3, 0.15]]))) == {(0, 0), (0, 1)}, "a fifth of the largest unless said"
+    chosen = neurons.select([torch.tensor([[1.0, 0.26]])] * 3, decimals=1)
+    assert chosen.clusters == [{(0, 0): 1.0, (0, 1): 0.3}] * 3, "scores are rounded where the published ones are"
 
 
 def test_common_neurons_leave_before_the_cut_so_that_the_sets_stay_full() -> None:

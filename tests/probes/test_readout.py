@@ -23,6 +23,7 @@ from composcope.probes.readout import Reading, Scores, lens, over_examples, patc
 from composcope.probes.readout.examples import _departure, _entity, _named, _rows, collect_readings, upper
 from composcope.probes.readout.examples import _places as readout_places
 from composcope.probes.readout.readings import PartPrompt, _read, elsewhere, name_tokens, repeating_prompt, ridge
+from composcope.probes.readout.readings import entity_vectors as vectors_of
 from composcope.probes.result import ProbeResult
 from composcope.probes.slots import Slot
 from composcope.probes.spread import InDtype
@@ -149,6 +150,13 @@ def test_of_several_positions_of_a_place_ridge_reads_the_last_in_training_and_in
     wanted = scores((2,), (3,))
     torch.testing.assert_close(scores((0, 1, 2), (1, 3)), wanted)
     assert not torch.allclose(scores((1,), (3,)), wanted) and not torch.allclose(scores((2,), (1,)), wanted)
+
+
+def test_a_name_has_the_mean_of_the_rows_of_its_beginnings() -> None:
+    lm = load_model(tiny("llama"))
+    weight = lm.unembedding.head.weight
+    found = vectors_of(lm, {"one": [3, 7, 9], "other": [5]})
+    torch.testing.assert_close(found, torch.stack([weight[[3, 7, 9]].mean(0), weight[5]]))
 
 
 def test_names_in_the_question_are_foils_of_their_own() -> None:

@@ -180,6 +180,8 @@ def test_equally_good_models_with_other_bottlenecks_are_told_apart() -> None:
     assert stad.equal_accuracy(one, permutations=50).tables["pairs"][0]["p"] == 1, "one item says nothing"
     with pytest.raises(NoCasesError, match="no two of 2 runs"):
         stad.equal_accuracy([runs[0], runs[2]])
+    with pytest.raises(NoCasesError, match="no two of 2 runs"):
+        stad.equal_accuracy([runs[2], runs[0]])
 
 
 def _run(name: str, teacher: str, model: str, skills: dict[str, str]) -> Source:

@@ -161,6 +161,10 @@ def test_contradictions_of_the_two_real_files_are_all_found(
 # lm-evaluation-harness
 
 
+ABOUT = {"family": "chains", "domain": "shop", "operation": "add", "cluster": "item-3", "kind": "math"}
+"""What a document states about its case."""
+
+
 def _sample(doc_id: int, answer: str, target: str, right: float, **extra: Any) -> dict[str, Any]:
     return {
         "doc_id": doc_id,
@@ -176,7 +180,7 @@ def _sample(doc_id: int, answer: str, target: str, right: float, **extra: Any) -
 
 def test_samples_become_rows_and_a_wrong_verdict_on_the_target_itself_is_reported(tmp_path: Path) -> None:
     rows = [
-        _sample(0, "12", "12", 1.0, doc={"case": "c1", "role": "part:0", "depth": 2}),
+        _sample(0, "12", "12", 1.0, doc={"case": "c1", "role": "part:0", "depth": 2, **ABOUT}),
         _sample(1, "12", "12", 0.0, doc={"case": "c1", "role": "whole"}),
         _sample(2, "1,200", "1200", 1.0, doc={"case": 7, "role": "part:1"}),
         _sample(3, "seven", "12", 1.0),
@@ -192,6 +196,7 @@ def test_samples_become_rows_and_a_wrong_verdict_on_the_target_itself_is_reporte
         ("gsm_pairs-4", "whole", "correct"),
     ]
     assert found.rows[0].depth == 2 and found.rows[0].benchmark == "gsm_pairs"
+    assert {k: getattr(found.rows[0], k) for k in ABOUT} == ABOUT
     assert [(c["where"], c["stored"], c["recomputed"]) for c in found.contradictions] == [
         (f"{path}:2", 0.0, 1),
         (f"{path}:4", 1.0, 0),
@@ -238,7 +243,7 @@ def _scored(id: int, value: Any, epoch: int = 1, **extra: Any) -> dict[str, Any]
 
 def test_verdict_letters_epochs_and_errors_of_a_log_are_told_apart(tmp_path: Path) -> None:
     samples = [
-        _scored(1, "C", metadata={"case": "k", "role": "part:1"}),
+        _scored(1, "C", metadata={"case": "k", "role": "part:1", "depth": 3, **ABOUT}),
         _scored(2, "I"),
         _scored(2, 1.0, epoch=2),
         _scored(3, "N"),
@@ -257,7 +262,8 @@ def test_verdict_letters_epochs_and_errors_of_a_log_are_told_apart(tmp_path: Pat
         ("chain-4", "whole", 0, "invalid", "partially correct"),
         ("chain-5", "whole", 0, "invalid", "error: time out"),
     ]
-    assert found.rows[0].model == "openai/gpt"
+    assert found.rows[0].model == "openai/gpt" and found.rows[0].depth == 3
+    assert {k: getattr(found.rows[0], k) for k in ABOUT} == ABOUT
 
 
 def test_an_archive_reads_like_the_json_form_and_its_accuracy_is_checked(tmp_path: Path) -> None:
@@ -302,3 +308,19 @@ def test_evaluated_stad_records_are_found_and_a_failed_judge_is_invalid(tmp_path
     path = _lines(tmp_path / "set_evaluation_scored.jsonl", records)
     assert detect(path) == "stad"
     assert [(r.outcome, r.answer) for r in read(path).rows] == [("correct", "3"), ("invalid", None)]
+
+
+def test_scores_of_steps_and_scaffolds_have_the_gold_answers_of_what_was_asked(tmp_path: Path) -> None:
+    record = {
+        "question": "q", "answer": 9, "evaluation": "1", "evaluation_score": 0,
+        "sub-task": [{"segment": s} for s in ("first", "second", "third")],
+        "sub-task-answer": [{"explanation": "", "answer": a} for a in (2, 5, 9)],
+        "scaffolding": ["q with 2", "q with 2 and 5"],
+        "decomposition_score": {"decomposition": [1, 0, 1]}, "decomposition_evaluation": ["2", "4", "9"],
+        "scaffolding_score": {"scaffolding": [0, 1]}, "scaffolding_evaluation": ["8", "9"],
+    }  # fmt: skip
+    rows = read(_lines(tmp_path / "set_scored.jsonl", [record])).rows
+    assert [(r.role, r.outcome, r.answer, r.gold) for r in rows] == [
+        ("whole", "incorrect", "1", "9"), ("part:0", "correct", "2", "2"), ("part:1", "incorrect", "4", "5"),
+        ("part:2", "correct", "9", "9"), ("scaffold:1", "incorrect", "8", "9"), ("scaffold:2", "correct", "9", "9"),
+    ]  # fmt: skip

@@ -251,6 +251,16 @@ def test_the_type_of_the_golds_decides_where_neither_row_nor_user_says_it(tmp_pa
     ]  # fmt: skip
 
 
+def test_the_type_that_a_row_says_wins_over_the_users(tmp_path: Path) -> None:
+    rows = [
+        {"response": "That was on 3 May 1901.", "gold": "May 3, 1901", "right": False, "answer_type": "date"},
+        {"response": "They sell 1,200 of them.", "gold": "1200", "right": False},
+    ]
+    options = Options(regrade=True, answer_type="number")
+    found = regrade(read(lines(tmp_path / "m.jsonl", rows), options=options), options)
+    assert [(d["answer_type"], d["ours"]) for d in found.disagreements] == [("date", "correct"), ("number", "correct")]
+
+
 def test_naming_the_field_of_the_response_or_of_the_gold_says_that_a_file_holds_rows(tmp_path: Path) -> None:
     path = table(tmp_path / "log.csv", [{"id": "a", "prompt": "2 + 2?", "completion": "It is 4.", "target": "4"}])
     with pytest.raises(InputError, match="none of the known kinds"):

@@ -201,6 +201,8 @@ def test_an_independent_question_is_not_ones_own_nor_about_what_the_second_needs
         assert found[0] == "e?" and found[1] in ("b?", "e?") and found[2] in ("a?", "e?") and found[3] != "e?"
         same = co_present([cases[0], replace(cases[0], id="5")], seed)
         assert not any("independent" in c.meta for c in same), "there is no other Q1"
+        alike = [case("6", "g?", "g", "z"), case("7", "h?", "h", "z"), case("8", "i?", "i", "y")]
+        assert [c.meta["independent"] for c in co_present(alike, seed)][:2] == ["i?", "i?"], "6 and 7 share z"
         (one, other) = co_present([cases[0], cases[2]], seed)
         assert (one.meta["independent"], other.meta["independent"]) == ("b?", "a?"), "there is none that shares nothing"
 

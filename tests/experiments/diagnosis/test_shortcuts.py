@@ -311,6 +311,7 @@ def test_the_usual_answer_is_that_of_the_family_and_the_best_shortcut_has_the_la
              for i in range(n)]  # fmt: skip
     assert hypotheses._usual(mates[-1], mates[:3]) == hypotheses._usual(mates[0], mates[-1:]) == ()
     assert hypotheses._usual(mates[0], mates) == ("x",)
+    assert hypotheses._usual(mates[0], mates[1:]) == (), "x and y are as frequent"
     some = [Followed("many", 5, 9), Followed("all", 4, 4), Followed("none", 0, 9)]
     assert following.best(some) == some[1] and following.best(some[2:]) is None
 

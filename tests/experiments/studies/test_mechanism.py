@@ -250,3 +250,17 @@ def test_gains_of_a_pair_are_a_minus_b() -> None:
 
     (gain,) = tables.differences(run("correct", "correct", "incorrect"), run("correct", "incorrect", "incorrect"))
     assert (gain.metric, gain.value) == ("pair_gain", pytest.approx(1 / 3))
+
+
+@pytest.mark.parametrize(("compat", "failed"), [(None, "0/1 - 0/2"), ("collapse", "1/2 - 0/2")])
+def test_the_channels_of_a_pair_count_answers_as_each_run_does(compat: str | None, failed: str) -> None:
+    def run(*wholes: tuple[str, str | None]) -> Any:
+        rows = [Graded(f"c{i}", role, "correct", atom=f"a{i}" if "phrase" in role else None)
+                for i in range(2) for role in ("part:0", "part:0:paraphrase:0")]  # fmt: skip
+        rows += [Graded(f"c{i}", "whole", o, reason=why) for i, (o, why) in enumerate(wholes)]  # type: ignore[arg-type]
+        counted = SimpleNamespace(compat=compat)
+        return SimpleNamespace(run=SimpleNamespace(graded=rows, protocol="double-gate", cases={}, counted=counted))
+
+    found = tables.differences(run(("invalid", "no-answer"), ("correct", None)), run(*[("correct", None)] * 2))
+    note = next(m.note for m in found if m.metric == "delta_comp" and not m.group)
+    assert f"R(A) - R(B) = {failed}" in str(note)
