@@ -4,6 +4,7 @@ Progress is bars on a terminal, and a few lines everywhere else.
 """
 
 import json
+import math
 import sys
 import time
 import warnings
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ...files import finite
-from ...terminal import Advance, in_json, plain
+from ...terminal import Advance, how_many, in_json, plain
 
 
 def show(value: Any, as_json: bool) -> None:
@@ -126,8 +127,8 @@ class Reporter:
         """A progress bar; the yielded function takes the number of items done since its last call.
 
         Work of some seconds has a line at its end. Without a terminal, longer work also has one whenever nothing was
-        said for a minute: a script's log stays short, and shows that the work goes on. With ``still``, nothing is drawn
-        between two counts, so that it does not disturb timed work.
+        said for a minute, with the time that is left if it goes on as before: a script's log stays short. With
+        ``still``, nothing is drawn between two counts, so that it does not disturb timed work.
         """
         if not self.bars:
             yield lambda n: None
@@ -137,7 +138,9 @@ class Reporter:
         def tell() -> None:
             nonlocal told
             told = done
-            self.say(f"{title}: {100 * done / total if total > 0 else 100:.0f} % ({int(done + 1e-9)}/{total})")
+            rest = (time.monotonic() - start) * (total - done) / done if 0 < done < total else 0.0
+            left = f", about {how_many(math.ceil(rest / 60), 'minute')} left" if rest > 1 else ""
+            self.say(f"{title}: {100 * done / total if total > 0 else 100:.0f} % ({int(done + 1e-9)}/{total}){left}")
 
         with self._drawn(title, total, still) as draw:
 

@@ -303,7 +303,9 @@ def test_long_work_in_a_script_is_never_silent_for_more_than_a_minute_nor_says_m
         clock.work(reporter, f"step {i}", 9, 9)
     gaps = [b - a for a, b in pairwise([*said, clock.now])]
     assert max(gaps) <= printing.EVERY + 1 and len(said) - 1 <= 1800 / printing.EVERY + 180 / printing.EVERY + 1
-    assert len(capsys.readouterr().err.splitlines()) == len(said) - 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(said) - 1
+    assert lines[9] == "asking: 33 % (600/1800), about 20 minutes left" and lines[28].endswith(", about 1 minute left")
 
 
 def test_work_that_fails_has_no_line_at_its_end(
