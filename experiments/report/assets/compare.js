@@ -48,7 +48,7 @@
 
     function show(limit = PAGE) {
       const said = (r, side) => (r.sides[side] ? r.sides[side].outcome(chosen.role) : null);
-      const apart = (r) => (own(index.apart, r.case) || []).includes(chosen.role);
+      const apart = (r) => said(r, 0) && said(r, 1) && (own(index.apart, r.case) || []).includes(chosen.role);
       const found = rows.map((r) => ({ ...r, apart: apart(r), kind: apart(r) ? KINDS[4] : kindOf(said(r, 0), said(r, 1)), said: [said(r, 0), said(r, 1)] }))
         .filter((r) => (!chosen.kind || r.kind === chosen.kind) && (!chosen.depth || String(r.any.depth) === chosen.depth) && (!chosen.family || r.any.family === chosen.family)
           && (!chosen.find || `${r.case} ${r.any.question}`.toLowerCase().includes(chosen.find)))

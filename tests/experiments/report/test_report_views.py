@@ -382,13 +382,17 @@ def test_runs_over_different_case_files_say_what_they_share_and_keep_other_quest
     cases = [json.loads(line) for line in (b / "cases.jsonl").read_text().splitlines()]
     cases[3]["question"] = "Quite another question?"
     cases[1]["parts"][1]["question"] = "Quite another part?"
+    del cases[5]["parts"][1]
     (b / "cases.jsonl").write_text("".join(json.dumps(c) + "\n" for c in cases))
+    graded = [json.loads(line) for line in (b / "graded.jsonl").read_text().splitlines()]
+    kept = [row for row in graded if row["case"] != cases[5]["id"] or not row["role"].startswith("part:1")]
+    (b / "graded.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept))
     visit = Visit(browser, report.write_comparison(a, b, tmp_path / "out"))
     visit.page.wait_for_selector("#browser .item")
     n = len(cases)
     assert visit.page.locator("#shared").inner_text() == (
         f"{n - 1} cases are the same in both runs (A has 12, B {n}); 1 id in common but with another question or "
-        "answer, not compared; parts that differ in 1 case are not compared."
+        "answer, not compared; parts that differ in 2 cases are not compared."
     )
     assert "asks" in visit.page.locator("#summary li").last.inner_text()
     visit.page.fill("[data-filter=find]", cases[3]["id"])
@@ -400,6 +404,9 @@ def test_runs_over_different_case_files_say_what_they_share_and_keep_other_quest
     visit.page.select_option("[data-filter=role]", "part:1")
     (row,) = visit.page.locator(".list > div").evaluate_all("d => d.map(x => [x.dataset.kind, x.innerText])")
     assert row[0] == "not judged in both" and "another question in this role" in row[1]
+    visit.page.fill("[data-filter=find]", cases[5]["id"])
+    (row,) = visit.page.locator(".list > div").evaluate_all("d => d.map(x => [x.dataset.kind, x.innerText])")
+    assert row[0] == "not judged in both" and "not asked" in row[1] and "another question" not in row[1]
     visit.check()
 
 
