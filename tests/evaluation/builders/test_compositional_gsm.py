@@ -56,6 +56,8 @@ def test_slots_are_numbers_that_stand_once_in_question_and_code() -> None:
     assert [BAGS.question[slice(*s.span)] for s in found] == ["five", "7", "12"]
     both = slots(_item("x", "4 cats and 4 dogs see 30% of 9:30 and 3/5. 8", 1, "return 4 + 30 + 9 + 3 + 8 + 8 + 2"))
     assert both[0] == []
+    in_two_words = _item("y", "Twenty-five cats, thirty six dogs and forty cows", 1, "return 25 + 5 + 36 + 30 + 6 + 40")
+    assert [s.value for s in slots(in_two_words)[0]] == [40]
     assert {(r["constant"], r["reason"]) for r in both[1]} == {
         (4, "several-in-question"),
         (30, "several-in-question"),
