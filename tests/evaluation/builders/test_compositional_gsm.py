@@ -435,6 +435,7 @@ def test_a_person_keeps_drops_edits_or_leaves_open_and_every_other_decision_is_n
         ({"case": a.id, "decision": "maybe"}, (f"{a.id!r}", "decision is 'maybe'")),
         ({"case": a.id}, (f"{a.id!r}", "decision is None")),
         ({"case": a.id, **EDIT, "question": " "}, (f"{a.id!r}", "'question' is missing")),
+        ({"case": a.id, **EDIT, "question": ["Now 3?"]}, (f"{a.id!r}", "'question' is missing")),
         ({"case": a.id, **EDIT, "question_2": None}, (f"{a.id!r}", "'question_2' is missing")),
         ({"case": a.id, **EDIT, "answer": ""}, (f"{a.id!r}", "'answer' is missing")),
         ({"case": a.id, **EDIT, "question_2": "Now 3?"}, (f"{a.id!r}", "'question_2' is 'Now 3?'")),
