@@ -272,7 +272,7 @@ def placeholder_text(item: StadItem, level: int) -> str:
     """
     text = rewrite = item.scaffolds[level - 1] or ""
     for _, answer in sorted(item.solved(level), key=lambda s: -len(s[1])):
-        pattern = re.compile(rf"(?<![\w.]){re.escape(answer)}(?![\w]|\.\d)", re.IGNORECASE)
+        pattern = re.compile(rf"(?<![\w.])(?<!\d,){re.escape(answer)}(?!\w|[.,]\d)", re.IGNORECASE)
         if not answer or not pattern.search(rewrite) or pattern.search(item.question):
             return prompts.placeholder(item.question, item.solved(level))
         text = pattern.sub(prompts.PLACEHOLDER, text)

@@ -20,6 +20,8 @@ from ..grading import dates
 from ..text_files import in_words, objects, text_field
 
 WHAT = "JSON lines or CSV with event, date and paraphrases"
+_TWO_DATES = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-]\d{4}")
+"""02/03/1969, in which either number may be the month."""
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -80,7 +82,7 @@ def rows_with_paraphrases(path: str | Path, what: str) -> list[dict[str, Any]]:
     Raises ``InputError`` as ``reading`` does.
     """
     if Path(path).suffix.lower() != ".csv":
-        return [row for _, row in objects(path, what)]
+        return [{k: v for k, v in row.items() if v == v} for _, row in objects(path, what)]  # NaN: a missing value
     found: list[dict[str, Any]] = []
     for _, row in text_files.table(path, f"give {what}")[1]:
         wordings = [row[k] for k in sorted(row) if k.startswith("paraphrase") and row[k].strip()]
@@ -100,8 +102,10 @@ def paraphrases_of(row: Mapping[str, Any], wanted: int | None, where: str) -> tu
 
 
 def aliases_of(row: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    """Other right answers of a row: a list, or a text, which is one of them. Raises ``InputError`` for others."""
+    """Other right answers of a row: a list, in CSV its text, or one of them. Raises ``InputError`` for others."""
     given = in_words(row.get("aliases") or [])
+    if isinstance(given, str):
+        given = text_files.literal(given, list) or given
     found = [given] if isinstance(given, str) else [*map(in_words, given)] if isinstance(given, list) else [given]
     if not all(isinstance(a, str) and a.strip() for a in found):
         raise InputError(f"{where}: aliases is {given!r}; give a list of texts")
@@ -115,7 +119,10 @@ def _fact(row: Mapping[str, Any], n: int, wanted: int | None, where: str) -> Fac
     date = dates.parse(text)
     # a span of years, or 2005-06, which may be one
     rest = date is not None and not date.month and len(re.findall(r"\d+", text)) > 1
-    if date is None or date.year is None or rest:
+    if twice := _TWO_DATES.fullmatch(text):
+        day, month = map(int, twice.groups())
+        rest = rest or (day != month and max(day, month) <= 12)  # of March or of February
+    if date is None or date.year is None or rest or not dates.is_real(text):
         raise InputError(f"{where}: {name} is {text!r}; give a year or date (1969, July 1969, 1969-07-20, 44 BC)")
     unknowable = row.get("unknowable", False)
     if isinstance(unknowable, str):  # of CSV

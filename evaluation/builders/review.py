@@ -120,7 +120,8 @@ def settle(cases: Iterable[Case], reviewed: Iterable[Mapping[str, Any]]) -> tupl
 
 def _edited(case: Case, record: Mapping[str, Any]) -> Case:
     for name in ("question", "question_2", "answer"):
-        if not str(record.get(name) or "").strip():
+        value = record.get(name)
+        if not isinstance(value, str | int | float) or not str(value).strip():
             raise InputError(f"review of {case.id!r}: decision is edit, but {name!r} is missing; give the new text")
     if not re.search(r"\bX\b", str(record["question_2"])):
         raise InputError(

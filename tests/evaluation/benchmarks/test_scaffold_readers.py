@@ -158,6 +158,14 @@ def test_stad_records_become_cases_and_records_again(tmp_path: Path) -> None:
     assert [a["answer"] for a in back["sub-task-answer"]] == ["12", "10"]
 
 
+@pytest.mark.parametrize("longer", ["12,000", "3,012", "12.5"])
+def test_a_value_inside_a_longer_number_is_not_blanked(longer: str, tmp_path: Path) -> None:
+    answers = [{"answer": "012" if longer == "3,012" else "12"}, {"answer": "10"}]
+    record = {**RECORD, "sub-task-answer": answers, "scaffolding": [f"Ann has {longer} nuts. How many are left?"]}
+    (case,) = read_stad(_file(tmp_path, record))
+    assert case.meta["placeholders"][0].startswith("Known: ")
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [

@@ -56,6 +56,8 @@ def test_slots_are_numbers_that_stand_once_in_question_and_code() -> None:
     assert [BAGS.question[slice(*s.span)] for s in found] == ["five", "7", "12"]
     both = slots(_item("x", "4 cats and 4 dogs see 30% of 9:30 and 3/5. 8", 1, "return 4 + 30 + 9 + 3 + 8 + 8 + 2"))
     assert both[0] == []
+    in_two_words = _item("y", "Twenty-five cats, thirty six dogs and forty cows", 1, "return 25 + 5 + 36 + 30 + 6 + 40")
+    assert [s.value for s in slots(in_two_words)[0]] == [40]
     assert {(r["constant"], r["reason"]) for r in both[1]} == {
         (4, "several-in-question"),
         (30, "several-in-question"),
@@ -433,6 +435,7 @@ def test_a_person_keeps_drops_edits_or_leaves_open_and_every_other_decision_is_n
         ({"case": a.id, "decision": "maybe"}, (f"{a.id!r}", "decision is 'maybe'")),
         ({"case": a.id}, (f"{a.id!r}", "decision is None")),
         ({"case": a.id, **EDIT, "question": " "}, (f"{a.id!r}", "'question' is missing")),
+        ({"case": a.id, **EDIT, "question": ["Now 3?"]}, (f"{a.id!r}", "'question' is missing")),
         ({"case": a.id, **EDIT, "question_2": None}, (f"{a.id!r}", "'question_2' is missing")),
         ({"case": a.id, **EDIT, "answer": ""}, (f"{a.id!r}", "'answer' is missing")),
         ({"case": a.id, **EDIT, "question_2": "Now 3?"}, (f"{a.id!r}", "'question_2' is 'Now 3?'")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 from collections import Counter
@@ -160,6 +161,12 @@ def test_facts_are_read_from_json_lines_and_csv(tmp_path: Path) -> None:
     assert read_facts(table, paraphrases=2) == facts[:1]
     table.write_text("event,date,aliases,paraphrase_1\nthe landing,1969-07-20,July 1969,c?\n")
     assert read_facts(table)[0].aliases == ("July 1969",), "a text is one alias"
+    table.write_text("event,date,aliases,paraphrase_1\nthe landing,13/02/1969,\"['1969', 'July 1969']\",c?\n")
+    [landing] = read_facts(table)
+    assert (landing.when, landing.aliases) == ((1969, 2, 13), ("1969", "July 1969"))
+    lines.write_text(json.dumps({**rows[1], **dict.fromkeys(("id", "question", "aliases", "unknowable"), math.nan)}))
+    [missing] = read_facts(lines)
+    assert (missing.id, missing.question, missing.aliases) == ("fact-001", facts[1].question, ())
     every = {
         "id": "e", "event": "the end", "date": "July 1914", "paraphrases": ["When?"], "question": "The end came when?",
         "aliases": ["summer of 1914"], "unknowable": True,
@@ -184,6 +191,8 @@ def test_facts_are_read_from_json_lines_and_csv(tmp_path: Path) -> None:
     [
         ({"event": "e", "date": "long ago", "paraphrases": ["a?"]}, "date is 'long ago'"),
         ({"event": "e", "date": "2005-06", "paraphrases": ["a?"]}, "date is '2005-06'"),
+        ({"event": "e", "date": "02/03/1969", "paraphrases": ["a?"]}, "date is '02/03/1969'"),
+        ({"event": "e", "date": "1969-02-30", "paraphrases": ["a?"]}, "date is '1969-02-30'"),
         ({"event": "e", "year": "1914-1918", "paraphrases": ["a?"]}, "year is '1914-1918'"),
         ({"event": "e", "date": "1900", "paraphrases": ["a?", "a?"]}, "1 different paraphrases; give at least 1"),
         ({"event": "e", "date": "1900"}, "0 different paraphrases"),
