@@ -111,11 +111,7 @@ def measure_shard(run: Path, target: Any, chosen: Chosen, settings: Config, shar
 
     lm = CachedModel(target.open_model(), Store(run / "probes" / MEASURED), scope(target), shard)
     names = chosen.probes(settings.probes)
-    lines = (
-        [f"{', '.join(left)}: not run: {chosen.note}"]
-        if (left := [n for n in settings.probes if n not in names])
-        else []
-    )
+    lines = [f"{name}: not run: {chosen.note}" for name in settings.probes if name not in names]
     for name in names:
         try:
             _probe(name).run(lm, chosen.examples, settings, Reporter(None))
