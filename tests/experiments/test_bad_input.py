@@ -164,6 +164,8 @@ def test_an_unknown_benchmark_or_protocol_is_named(
     assert "--benchmark organism:sums: no such benchmark" in error_of(capsys)
     assert run("evaluate", taught, "organism:mixd", tmp_path / "r") == 1
     assert "did you mean 'organism:mixed'?" in error_of(capsys)
+    assert run("evaluate", taught, "wrold", tmp_path / "r") == 1
+    assert "--benchmark wrold: no such" in (said := error_of(capsys)) and said.endswith("did you mean 'world'?")
     assert run("evaluate", taught, case_file, tmp_path / "r", "--protocol", "guesswork") == 1
     assert "guesswork" in error_of(capsys)
 
