@@ -171,7 +171,13 @@ def read_graded(path: str | Path) -> list[Graded]:
     """
     rows: list[Graded] = []
     seen: dict[tuple[Any, ...], str] = {}
-    for where, raw in text_files.lines(path, "give a graded.jsonl with one graded ask a line"):
+    rows_are = f"graded rows are JSON lines, {text_files.ONE_A_LINE}"
+    for where, raw in text_files.lines(path, "give a graded.jsonl with one graded ask a line", rows_are):
+        if isinstance(raw, dict) and {"question", "answer"} <= raw.keys() and not {"case", "outcome"} & raw.keys():
+            raise InputError(
+                f"{where}: a case, not a graded row (case, role, outcome); ask the cases of this file with `composcope "
+                f"evaluate --benchmark {path}`"
+            )
         row = Graded.from_dict(raw, where)
         key = (row.model, row.run, row.case, row.role, row.repeat)
         if key in seen:

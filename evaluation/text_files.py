@@ -22,6 +22,10 @@ from ..errors import InputError
 from ..files import at_home
 
 ONE_A_LINE = "one object a line"
+_SHOWN = 40
+"""Characters of a line that is not JSON."""
+_HEADER = re.compile(r"\w[\w .()/-]*([,;\t](?! )[\w .()/-]*)+")
+"""The first line of a CSV file: names without spaces after the commas."""
 T = TypeVar("T")
 
 
@@ -74,13 +78,22 @@ def _refusing(where: str, fix: str, line: int | None = None, item: int | None = 
     try:
         yield
     except json.JSONDecodeError as e:
-        raise InputError(f"{where}:{line or e.lineno}: not valid JSON ({e.msg} at column {e.colno}); {fix}") from e
+        what = f"{e.msg} at column {e.colno}{_begins(e)}"
+        raise InputError(f"{where}:{line or e.lineno}: not valid JSON ({what}); {fix}") from e
     except DuplicateKeyError as e:
         raise InputError(f"{place}: field {e} occurs twice in one object; keep one of them") from e
     except RecursionError as e:
         raise InputError(f"{place}: JSON nested too deeply to be read; {fix}") from e
     except ValueError as e:  # Python reads no number of more than 4,300 digits
         raise InputError(f"{place}: JSON that cannot be read ({str(e).split(';')[0]}); {fix}") from e
+
+
+def _begins(e: json.JSONDecodeError) -> str:
+    """What stands in place of JSON, if not even the first character is right."""
+    if e.doc[: e.pos].strip() or not (first := e.doc.strip().split("\n")[0]):
+        return ""
+    shown = repr(first if len(first) <= _SHOWN else f"{first[:_SHOWN]}...")
+    return f": {shown}{', which looks like CSV' if _HEADER.fullmatch(first) else ''}"
 
 
 def lines(

@@ -12,7 +12,7 @@ A reader describes itself where it is defined:
 import csv
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -75,12 +75,22 @@ def shape_of(path: Path) -> str | None:
     """The reader's name; None for a case file, and for whatever is none of the known shapes."""
     if not path.is_file():
         return None
-    with path.open("rb") as file:
-        start = file.read(_ENOUGH).decode("utf-8-sig", "ignore")
+    start = _start(path)
     header = next(csv.reader(start.split("\n")[:1]), []) if path.suffix.lower() == ".csv" else None
     record = _first_record(start) if header is None else dict.fromkeys(header)
     found = next((reader for reader, signs in _SHAPES if signs <= record.keys()), None)
     return found or ("gsm8k" if "id" not in record and "####" in str(record.get("answer")) else None)
+
+
+def _start(path: Path) -> str:
+    with path.open("rb") as file:
+        return file.read(_ENOUGH).decode("utf-8-sig", "ignore")
+
+
+def _is_case_file(path: Path) -> bool:
+    """Whether a file begins with a case of our own format that has parts."""
+    names = _first_record(_start(path)).keys() if path.is_file() else set[str]()
+    return {"question", "answer", "parts"} <= names <= {"schema", *(f.name for f in fields(Case))}
 
 
 def _first_record(start: str) -> dict[str, Any]:
@@ -126,4 +136,6 @@ def load(spec: str | Path, named: Mapping[str, Loader] | None = None) -> list[Ca
             + ", ".join(sorted(loaders))
             + (did_you_mean(name, loaders) or "; a reader of your own is named with --plugin FILE")
         )
+    if name in READERS.own and name != CASES.name and _is_case_file(at_home(rest)):
+        raise InputError(f"{text}: {rest} is a case file, which the reader {name} is not for; give {rest}")
     return check_cases(loader(rest), text)

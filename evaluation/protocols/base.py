@@ -105,6 +105,8 @@ class About:
 
     roles: tuple[str, ...] = ()
     """Roles that it counts: N is a number from 0 (levels: from 1), WAY any name. Empty: no role is checked."""
+    needs: tuple[str, ...] = ()
+    """Roles without which it has nothing to count (scaffolds: where a whole failed)."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Its own command-line options (with underscores), and the field of the class that each sets."""
     prepares: Mapping[str, Callable[[Sequence[Case], int], Sequence[Case]]] = field(default_factory=dict)
@@ -190,9 +192,7 @@ def uncounted(rows: Iterable[Graded], protocol: str | None) -> list[str]:
     known = tuple(dict.fromkeys(role for name in names for role in about(name).roles))
     if not known:
         return []
-    # N is a number, WAY is the rest
-    fits = re.compile("|".join(re.escape(r).replace("N", r"\d+").replace("WAY", ".+") for r in known), re.DOTALL)
-    read = list(rows)
+    fits, read = _matching(known), list(rows)
     left = [row for row in read if not fits.fullmatch(row.role.removeprefix(BARE))]
     if not left:
         return []
@@ -206,6 +206,25 @@ def uncounted(rows: Iterable[Graded], protocol: str | None) -> list[str]:
     names = ", ".join(f"{role!r} {n}" for role, n in counts.most_common(_SHOWN))
     more = f" and {len(counts) - _SHOWN} others" if len(counts) > _SHOWN else ""
     return [f"{len(left)} of {len(read)} rows are in roles that {who} ({names}{more}); {first}; {fix}"]
+
+
+def _matching(roles: Sequence[str]) -> re.Pattern[str]:
+    # N is a number, WAY is the rest
+    return re.compile("|".join(re.escape(r).replace("N", r"\d+").replace("WAY", ".+") for r in roles), re.DOTALL)
+
+
+def check_needed(rows: Sequence[Graded], protocol: str, where: str) -> None:
+    """Raises ``InputError`` if no row is in a role that a protocol needs: its numbers would be of a remainder."""
+    counts = Counter(row.role.removeprefix(BARE) for row in rows)
+    failed = any(row.role.removeprefix(BARE) == "whole" and row.outcome != "correct" for row in rows)
+    for role in about(protocol).needs:
+        if role in counts or (role.startswith("scaffold:") and not failed):
+            continue
+        there = ", ".join(f"{name!r} {n}" for name, n in counts.most_common())
+        unknown = [name for name in counts if not _matching(about(protocol).roles).fullmatch(name)]
+        meant = [f"{name!r}: {hint[2:]}" for name in unknown if (hint := did_you_mean(name.strip().lower(), [role]))]
+        fix = meant[0] if meant else "add these rows, or give the protocol that they were asked with"
+        raise InputError(f"{where}: no row has the role {role!r}, which {protocol} needs (roles here: {there}); {fix}")
 
 
 def reduce(protocol: Protocol, rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> Reduction:

@@ -70,6 +70,7 @@ class CompositionalityGap:
     name: str = field(default="compositionality-gap", init=False)
     about: ClassVar = About(
         roles=("whole", "part:N", "part:N:extra-context", "whole:WAY", "self-ask"),
+        needs=("whole", "part:0"),
         options={"also": "also", "reversed": "reversed", "extra_context": "extra_context"},
         asks_parts=True,
         short_answers=True,

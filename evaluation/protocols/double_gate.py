@@ -46,6 +46,7 @@ class DoubleGate:
     name: str = field(default="double-gate", init=False)
     about: ClassVar = About(
         roles=("whole", "part:N", "part:N:paraphrase:N", "whole:WAY"),
+        needs=("whole", "part:0"),
         options={"also": "recovery"},
         asks_parts=True,
         short_answers=True,

@@ -86,6 +86,7 @@ class ReasoningGap:
     about: ClassVar = About(
         roles=("whole", "part:N", "pair:q1", "co-presented", "original", "code", "part:N:extra-context", "whole:WAY",
                "self-ask"),
+        needs=("whole", "part:0", "part:1"),
         options={"code": "code", "co_presented": ""},
         prepares={"co_presented": lambda cases, seed: co_present(cases, seed)},
         two_steps=True,

@@ -46,6 +46,7 @@ class Scaffolding:
     name: str = field(default="scaffolding", init=False)
     about: ClassVar = About(
         roles=("whole", "part:N", "scaffold:N", "placeholder:N"),
+        needs=("whole", "scaffold:1"),
         options={"ask_all": "ask_all", "placeholders": "placeholders"},
         asks_parts=True,
         gates_parts=False,

@@ -91,7 +91,7 @@ def _score_rows(graded: Path, protocol: str | None, cases: Path | None, compat: 
     if protocol is None:
         raise InputError(f"{graded}: rows do not say how they were asked; give --protocol NAME (see docs/protocols)")
     found, n_invalid = metrics_from_file(graded, protocol, cases, compat)
-    lines = [*metric_lines(found.metrics), *(f"warning: {w}" for w in found.warnings)]
+    lines = [*(f"warning: {w}" for w in found.warnings), *metric_lines(found.metrics)]
     show(to_document(protocol, found.metrics, found.warnings) if json else lines, json)
     return exits.INVALID_REMAINS if n_invalid else exits.OK
 

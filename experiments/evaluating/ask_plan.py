@@ -66,7 +66,8 @@ def load_benchmark(
         return _organism_benchmark(name, seed, limit)
     reader = READERS.get(name.partition(":")[0])
     if reader is None and ":" not in name and not at_home(name).exists():
-        raise InputError(f"{option} {name}: no such benchmark file; {ONE_A_LINE}")
+        known = [*(n for n, r in READERS.items() if r.ships), *(f"organism:{w}" for w in ORGANISM_BENCHMARKS)]
+        raise InputError(f"{option} {name}: no such benchmark file; {ONE_A_LINE}{did_you_mean(name, known)}")
     own = at_home(name).is_file() or (reader is not None and reader.answer_alone)
     return of_cases(name, load(name), limit, own)
 

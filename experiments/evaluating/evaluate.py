@@ -24,7 +24,7 @@ from ...evaluation.grading.extract import CODE
 from ...evaluation.grading_error import with_grader_bounds
 from ...evaluation.journal import Journal
 from ...evaluation.metrics import Metric
-from ...evaluation.protocols.base import Protocol, Reduction
+from ...evaluation.protocols.base import Protocol, Reduction, check_needed
 from ...terminal import Bar, how_many, no_bar, stage, tick
 from ..config import Asking, Config
 from ..console.printing import Reporter
@@ -331,9 +331,11 @@ def metrics_from_file(
 
     ``compat`` counts as a paper does (``stad``, ``collapse``, ``agentcoma``).
 
-    Raises ``InputError`` naming file, line and field.
+    Raises ``InputError`` naming file, line and field, and for rows of which none has a role that the protocol needs.
     """
     rows = read_graded(graded)
     by_id = None if cases is None else {c.id: c for c in read_cases(cases)}
     invalid = sum(row.outcome == "invalid" for row in rows)
-    return protocols.metrics_from_rows(rows, protocol, compat, cases=by_id), invalid
+    found = protocols.metrics_from_rows(rows, protocol, compat, cases=by_id)
+    check_needed(rows, protocol, str(graded))
+    return found, invalid

@@ -58,6 +58,15 @@ def test_rows_with_flags_or_properties_that_disagree_are_warned_about() -> None:
         ('{"case": "a", "role": "whole", "outcome": "correct"}\n' * 2, "f.jsonl:2: case 'a' with role 'whole'"),
         ('{"case": "a", "role": "whole", "outcome": "correct", "schema": 9}', "schema is 9"),
         ("[]", "f.jsonl:1: expected a JSON object, got list"),
+        (
+            "case,role,outcome\na,whole,correct",
+            ": 'case,role,outcome', which looks like CSV); graded rows are JSON lines",
+        ),
+        ("Right, all of them", "not valid JSON (Expecting value at column 1: 'Right, all of them'); graded rows"),
+        (
+            '{"id": "a", "question": "q", "answer": "1"}',
+            "f.jsonl:1: a case, not a graded row (case, role, outcome); ask",
+        ),
     ],
 )
 def test_bad_files_are_refused_with_file_and_line(tmp_path: Path, text: str, message: str) -> None:

@@ -89,6 +89,13 @@ def test_an_unanswerable_twin_is_unknowable_and_then_paragraphs_are_evidence(tmp
     assert [c.evidence for c in found] == [("Quince: A paragraph about it.",)] * 2
 
 
+def test_a_case_file_behind_a_readers_name_is_said_to_need_none(tmp_path: Path) -> None:
+    path = lines(tmp_path / "c.jsonl", {"id": "c", "question": "q", "answer": "a", "parts": [], "family": "f"})
+    with pytest.raises(InputError, match=rf"is a case file, which the reader musique is not for; give {path}$"):
+        load(f"musique:{path}")
+    assert [case.id for case in load(f"cases:{path}")] == ["c"]
+
+
 def test_a_line_without_sub_questions_has_no_parts_and_says_why(tmp_path: Path) -> None:
     [case] = load(f"musique:{lines(tmp_path / 'm.jsonl', musique('2hop__1_2', answer='x'))}")
     assert case.parts == () and case.depth is None and "question_decomposition" in case.meta["problem"]

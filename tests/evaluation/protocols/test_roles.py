@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from composcope.evaluation.protocols.base import about, uncounted
 from composcope.evaluation.protocols.reasoning_gap import NO_LEAKAGE
 from composcope.experiments.building.importing import import_files
 from composcope.experiments.cli import main
+from composcope.experiments.evaluating.evaluate import metrics_from_file
 from composcope.experiments.studies.analyzing import analyze
 
 GOOD = [Graded("a", "part:0", "correct"), Graded("a", "part:1", "correct"), Graded("a", "whole", "correct")]
@@ -70,16 +72,43 @@ def _grade(ask: Ask, outcome: Outcome) -> Grade:
 
 
 def test_imports_analyses_and_the_metrics_command_warn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    documents = [{"id": "a", "role": "whole"}, {"id": "b", "role": "Whole"}]
+    documents = [{"id": "a", "role": "whole"}, {"id": "b", "role": "Whole"}, {"id": "a", "role": "part:0"}]
     samples = tmp_path / "samples_task.jsonl"
     rows = [{"doc_id": i, "doc": d, "target": "1", "exact_match": 1.0} for i, d in enumerate(documents)]
     samples.write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = import_files([samples], tmp_path / "graded.jsonl")
-    assert any("1 of 2 rows are in roles that no protocol counts ('Whole' 1)" in w for w in found.warnings)
+    assert any("1 of 3 rows are in roles that no protocol counts ('Whole' 1)" in w for w in found.warnings)
     lengths = analyze("skills", [tmp_path / "graded.jsonl"])
     assert any("graded.jsonl" in w and "'Whole' 1" in w for w in lengths.warnings)
     assert main(["score", str(tmp_path / "graded.jsonl"), "-p", "double-gate"]) == 0
-    assert "warning: 1 of 2 rows are in roles that double-gate does not count" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert said.startswith("warning: 1 of 3 rows are in roles that double-gate does not count"), "before the numbers"
+
+
+@pytest.mark.parametrize(
+    ("roles", "protocol", "refused"),
+    [
+        ("part0 part:1 whole", "compositionality-gap", "no row has the role 'part:0'"),
+        ("part:0 part:1 Whole", "reasoning-gap", "'Whole': did you mean 'whole'?"),
+        ("part:0 part:1 whole", "scaffolding", "no row has the role 'scaffold:1'"),
+        ("part:0 part:1 whole", "double-gate", None),
+    ],
+)
+def test_rows_of_which_none_has_a_role_that_the_protocol_needs_are_refused(
+    roles: str, protocol: str, refused: str | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    for outcome, needed in (
+        ("incorrect", refused is not None),
+        ("correct", "scaffold" not in str(refused) and refused),
+    ):
+        rows = [{"case": case, "role": role, "outcome": outcome} for case in "ab" for role in roles.split()]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        if needed:
+            with pytest.raises(InputError, match=re.escape(str(refused))):
+                metrics_from_file(path, protocol)
+        else:
+            assert metrics_from_file(path, protocol)[0].metrics, "solved wholes need no scaffolds"
 
 
 PARTS = (Part("How many are 2 and 3?", "5", "math", "number"), Part("What is 5 times 2?", "10", "math", "number"))
