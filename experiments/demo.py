@@ -180,7 +180,7 @@ def work(jobs: Sequence[DemoRun], threads: int | None, done: Callable[[], None] 
 
     from ..probes.catalog import standard
     from .config import Config
-    from .investigate import investigate, run_the_probes
+    from .investigate import investigate
 
     if threads is not None:
         torch.set_num_threads(threads)
@@ -194,9 +194,7 @@ def work(jobs: Sequence[DemoRun], threads: int | None, done: Callable[[], None] 
             probe_cases=PROBE_CASES[job.world],
             probes=(*standard(), *(["readout"] if job.world == "mixed" and job.dose in DIAGNOSED else [])),
         )
-        # Its figures compare doses, also those that fail everywhere or nowhere.
-        probe = partial(run_the_probes, unmatched=True)
-        found = investigate(config, job.folder, quiet=True, bars=False, report=False, probe=probe)
+        found = investigate(config, job.folder, quiet=True, bars=False, report=False)
         if found.no_contrast:
             Reporter(job.folder / "log.txt").note(found.no_contrast)
         done()

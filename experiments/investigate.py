@@ -29,7 +29,7 @@ from .evaluating.ask_plan import LoadedBenchmark, ask_options, load_benchmark, p
 from .evaluating.evaluate import evaluate
 from .models.target import Target, loading_of, open_judge
 from .run import summary
-from .run.folder import MEASURED, check_own, check_place, probed_cases
+from .run.folder import MEASURED, check_own, check_place
 from .run.provenance import plugin_files, source_hash
 from .run.reader import RunData, read_run
 from .run.schema import Evaluated
@@ -90,7 +90,7 @@ def _findings_in_words(path: Path) -> list[str]:
     from .report.landing import in_words, lacking
 
     run = read_run(path)
-    enough = min(map(len, run.groups)) >= FEWEST_PAIRS and probed_cases(path).get("contrast") is not False
+    enough = min(map(len, run.groups)) >= FEWEST_PAIRS
     how = f"run composcope probe {shlex.quote(str(path))}" if enough else f"there is nothing to compare: {lacking(run)}"
     lines = in_words(run) if run.probe_names else [f"probes: none ran; {how}"]
     causes = summary.causes_now(run)
@@ -168,13 +168,8 @@ def own_benchmark(run: RunData, config: Config) -> LoadedBenchmark | None:
     return LoadedBenchmark(config.benchmark, tuple(run.cases.values()), str(config.protocol), config.format, data)
 
 
-def run_the_probes(
-    run: OpenRun, config: Config, target: Target, found: Evaluated, reporter: Reporter, unmatched: bool = False
-) -> str | None:
-    """Run the probes; returns the reason if there is no contrast, else None.
-
-    Without a contrast the usual probes run only if they were chosen by name, or with ``unmatched``.
-    """
+def run_the_probes(run: OpenRun, config: Config, target: Target, found: Evaluated, reporter: Reporter) -> str | None:
+    """Run the probes; returns the reason if there is no contrast, else None."""
     missing = no_contrast(found, run.path)
     if missing is not None:
         reporter.say(missing)
@@ -184,28 +179,14 @@ def run_the_probes(
 
     chosen = probing.choose(found.examples(target.tokenizer), config.probe_cases)
     reporter.note(f"{run.name}: {chosen.note}")
-    names = config.probes if unmatched else chosen.probes(config.probes)
     if not chosen.contrast:
-        alone = "probes that need failures and successes are left out, the others measure the cases there are"
-        if missing is None:
-            missing, alone = _too_few(found, run.path), "probes compare failures and successes unmatched"
-            reporter.say(missing)
-        left = ", ".join(name for name in config.probes if name not in names)
-        by_name = f"composcope probe {shlex.quote(str(run.path))} --probes NAME measures the cases there are"
-        reporter.say(f"{run.name}: {f'not run: {left}; {by_name}' if left else alone}")
+        left_out = "probes that need failures and successes are left out, the others measure the cases there are"
+        unmatched = "failures and successes are too few or too different to be matched; probes compare them unmatched"
+        reporter.say(f"{run.name}: {unmatched if missing is None else left_out}")
     probing.save_chosen(run, chosen)
-    if names:
-        with probing.measuring(run.path, target, keep=config.shard is not None) as lm:
-            probing.run_probes(run, lm, chosen, config.model_copy(update={"probes": names}), reporter)
+    with probing.measuring(run.path, target, keep=config.shard is not None) as lm:
+        probing.run_probes(run, lm, chosen, config, reporter)
     return missing
-
-
-def _too_few(found: Evaluated, path: Path) -> str:
-    """One line with the counts if there are failures and successes, but too few of them are alike."""
-    from .report.landing import too_few
-
-    failures, successes = (len(found.ids(label)) for label in ("failure", "success"))
-    return f"{path}: no contrast possible: {too_few(failures, successes, found.protocol)}"
 
 
 def probe_shard(config: Config, folder: str | Path, shard: str, *, quiet: bool = False) -> list[str]:
@@ -259,7 +240,7 @@ def _diagnose(run: OpenRun, target: Target, reporter: Reporter, wanted: bool | N
 
 
 def no_contrast(found: Evaluated, path: Path) -> str | None:
-    """One line with the counts if failures or successes are missing, else None."""
+    """One line with the counts if fewer than two failures or successes are there, else None."""
     absent = _absent(found)
     if absent is None:
         return None
@@ -276,17 +257,20 @@ def no_contrast(found: Evaluated, path: Path) -> str | None:
 
 
 def _absent(found: Evaluated) -> str | None:
-    """What is missing for a comparison: failures, successes, or both; None if nothing is."""
-    failures, successes = (found.ids(label) for label in ("failure", "success"))
-    if failures and successes:
+    """What is missing for a comparison: failures, successes, or both; None if there are two of each."""
+    from ..probes.verdicts import FEWEST_PAIRS
+
+    failures, successes = (len(found.ids(label)) for label in ("failure", "success"))
+    if min(failures, successes) >= FEWEST_PAIRS:
         return None
     if not failures and not successes:
         return "no case" if summary.of_known_parts(found.protocol) else "no failure and no success"
-    return "no failure" if not failures else "no success"
+    fewer, n = ("failure", failures) if failures < successes else ("success", successes)
+    return f"only {n} {fewer}" if n else f"no {fewer}"
 
 
 def _fix(absent: str) -> str:
-    return f"use more or {'harder' if absent == 'no failure' else 'easier'} cases"
+    return f"use more or {'harder' if absent.endswith(' failure') else 'easier'} cases"
 
 
 def _show(run: OpenRun, reporter: Reporter, again: bool) -> Path:

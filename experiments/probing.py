@@ -25,7 +25,7 @@ from safetensors.torch import save_file
 
 from ..errors import InputError, NoCasesError
 from ..files import put_in_place, read_csv, text_hash, to_csv
-from ..probes.catalog import PROBES, Probe, without_pairs
+from ..probes.catalog import PROBES, Probe
 from ..probes.examples import Example
 from ..probes.single_cases import SingleCases
 from ..probes.spread import Fleet, call
@@ -53,10 +53,6 @@ class Chosen:
     def facts(self) -> dict[str, Any]:
         """What is recorded of the choice: the note, whether it is a contrast, and the cases of each group."""
         return {"note": self.note, "contrast": self.contrast, "groups": cases_of(self.examples)}
-
-    def probes(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Those of the requested probes that run on these cases."""
-        return tuple(names) if self.contrast else without_pairs(names)
 
 
 def choose(examples: Sequence[Example], n: int) -> Chosen:
@@ -110,9 +106,8 @@ def measure_shard(run: Path, target: Any, chosen: Chosen, settings: Config, shar
     from .distributed.store import CachedModel, Missing, Store, scope
 
     lm = CachedModel(target.open_model(), Store(run / "probes" / MEASURED), scope(target), shard)
-    names = chosen.probes(settings.probes)
-    lines = [f"{name}: not run: {chosen.note}" for name in settings.probes if name not in names]
-    for name in names:
+    lines = []
+    for name in settings.probes:
         try:
             _probe(name).run(lm, chosen.examples, settings, Reporter(None))
             lines.append(f"{name}: everything is measured")

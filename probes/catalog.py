@@ -96,14 +96,6 @@ def standard() -> tuple[str, ...]:
     return tuple(name for name, probe in PROBES.items() if probe.standard)
 
 
-def without_pairs(names: Sequence[str]) -> tuple[str, ...]:
-    """Which of these probes run where no failures can be matched with successes: the usual ones compare the two, so
-    they run only if some of them were chosen by name.
-    """
-    usual = {name for name, probe in PROBES.own.items() if probe.standard}
-    return tuple(name for name in names if name not in usual or not usual <= set(names))
-
-
 def described() -> list[Probe]:
     """The probes that have a section of their own in the report, in its order."""
     return [probe for probe in PROBES.values() if probe.title]

@@ -14,7 +14,7 @@ from ...evaluation.options import in_question
 from ...evaluation.protocols.asking import has_paraphrases, recommended
 from ...evaluation.protocols.base import Protocol, about
 from ...evaluation.protocols.presenting import REASONING
-from ...probes.catalog import PROBES, without_pairs
+from ...probes.catalog import PROBES
 from ...terminal import how_many, to_stderr
 from ..config import Asking, Config, flag
 from ..models.target import choose_prompting, loading_of, sources
@@ -137,7 +137,7 @@ def _probe_lines(config: Config, n_cases: int, roles: int, layers: int) -> list[
     """Upper bounds on the forward passes of the probes. A row is one position recomputed on cached keys and values.
 
     Each case is a failure or a success, so there are at most half as many pairs as cases, and at most --probe-cases.
-    Without pairs each group is kept separately, so all cases may be probed, or none (``without_pairs``).
+    Without pairs each group is kept separately, so all cases may be probed.
     """
     if not config.probes:
         return []
@@ -146,8 +146,7 @@ def _probe_lines(config: Config, n_cases: int, roles: int, layers: int) -> list[
     prompts = cases * roles
     sizes = {"prompts": prompts, "cases": cases, "twice": 2 * cases, "pairs": pairs, "layers": layers}
     costs = {name: PROBES[name].cost.format(**sizes) for name in config.probes}
-    unpaired = f"{cases} cases" if without_pairs(config.probes) else "none"
-    about = f"at most {pairs} failures and as many successes, or {unpaired} without pairs, in up to {roles} roles"
+    about = f"at most {pairs} failures and as many successes, or {cases} cases without pairs, in up to {roles} roles"
     lines = [f"probes on {about}, forwards at most:", *(f"  {n}: {cost}" for n, cost in costs.items())]
     if config.case_details:
         few = min(2 * min(config.case_details, config.probe_cases), n_cases) * roles

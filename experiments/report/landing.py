@@ -364,24 +364,16 @@ def lacking(run: RunData) -> str:
     matched = probed_cases(run.path).get("contrast") is not False
     if matched and min(failures, successes) >= FEWEST_PAIRS:
         return "its table has no numbers of failures that were matched with successes"
+    have = f"{how_many(failures, 'failure')} and {how_many(successes, 'success', 'successes')}"
+    known = of_known_parts(run.protocol)
     if none_decided(run.graded, run.protocol):
-        why = "since every case has an answer that could not be judged; the run's warnings say what to try"
-        return f"{_have(failures, successes, run.protocol)}, {why}"
-    return too_few(failures, successes, run.protocol)
-
-
-def too_few(failures: int, successes: int, protocol: str | None) -> str:
-    """That so many failures and successes, of which too few are alike, cannot be compared."""
+        why = ", since every case has an answer that could not be judged; the run's warnings say what to try"
+        return f"{have}{known}{why}"
     alike = "" if min(failures, successes) < FEWEST_PAIRS else ", and too few of them are alike"
     return (
-        f"{_have(failures, successes, protocol)}{alike}; at least {FEWEST_PAIRS} failures are needed, each with its "
-        "own success of the same family and of similar depth and length: ask more cases"
+        f"{have}{known}{alike}; at least {FEWEST_PAIRS} failures are needed, each with its own success "
+        "of the same family and of similar depth and length: ask more cases"
     )
-
-
-def _have(failures: int, successes: int, protocol: str | None) -> str:
-    have = f"{how_many(failures, 'failure')} and {how_many(successes, 'success', 'successes')}"
-    return have + of_known_parts(protocol)
 
 
 def _patched(table: Sequence[Row]) -> Row | None:

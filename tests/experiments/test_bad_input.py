@@ -189,22 +189,6 @@ def test_an_empty_case_set_is_said_with_its_counts_and_the_rest_is_kept(
     assert read_json(tmp_path / "r" / "manifest.json")["status"] == "complete"
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_too_few_pairs_are_said_before_any_probe_and_only_probes_chosen_by_name_run(
-    taught: Path, tmp_path: Path, planted: Callable[..., list[Case]], capsys: Capture
-) -> None:
-    write_cases([c for i, c in enumerate(planted()) if i % 2 or not i], tmp_path / "cases.jsonl")
-    what = "no contrast possible: 6 failures and 1 success with every part right; at least 2 failures are needed"
-    for chosen in ((), ("--probes", "min-k")):
-        assert run("investigate", taught, tmp_path / "cases.jsonl", tmp_path / "r", *chosen) == 1
-        said, err = capsys.readouterr()
-        lines = [line for line in err.splitlines() if what in line]
-        assert len(lines) == 2 and lines[-1] == err.splitlines()[-1]
-        assert ("not run: neurons, lookback, patching, trajectory, min-k; composcope probe" in err) == (not chosen)
-        assert (tmp_path / "r" / "probes" / "min-k").is_dir() == bool(chosen)
-        assert not (tmp_path / "r" / "probes" / "neurons").exists() and "to compare: 6 failures and 1 success" in said
-
-
 def test_a_prompt_longer_than_the_context_is_invalid_and_never_shortened(
     taught: Path, tmp_path: Path, planted: Callable[..., list[Case]], capsys: Capture
 ) -> None:

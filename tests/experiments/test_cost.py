@@ -19,10 +19,10 @@ from composcope.probes.catalog import PROBES
 @pytest.mark.parametrize(
     ("n", "probe_cases", "said", "prompts"),
     [
-        (8, 32, "at most 4 failures and as many successes, or none without pairs", 8 * 3),
-        (9, 32, "at most 4 failures and as many successes, or none without pairs", 9 * 3),
-        (8, 2, "at most 2 failures and as many successes, or none without pairs", 4 * 3),
-        (200, 32, "at most 32 failures and as many successes, or none without pairs", 64 * 3),
+        (8, 32, "at most 4 failures and as many successes, or 8 cases without pairs", 8 * 3),
+        (9, 32, "at most 4 failures and as many successes, or 9 cases without pairs", 9 * 3),
+        (8, 2, "at most 2 failures and as many successes, or 4 cases without pairs", 4 * 3),
+        (200, 32, "at most 32 failures and as many successes, or 64 cases without pairs", 64 * 3),
     ],
 )
 def test_a_plan_says_how_many_cases_the_probes_can_run_on_at_most(
