@@ -29,8 +29,12 @@ def parse(value: Any, where: str) -> Choices:
     """
     if isinstance(value, Mapping):
         # the data set hub writes {"label": ["A", ...], "text": [...]}
-        paired = set(value) == {"label", "text"} and isinstance(value["label"], list)
-        rows = list(zip(value["label"], value["text"], strict=False)) if paired else list(value.items())
+        labels, texts = value.get("label"), value.get("text")
+        rows = list(value.items())
+        if set(value) == {"label", "text"} and isinstance(labels, list) and isinstance(texts, list):
+            if len(labels) != len(texts):
+                raise InputError(f"{where}: field 'options' has {len(labels)} labels for {len(texts)} texts; {_GIVE}")
+            rows = list(zip(labels, texts, strict=True))
     elif isinstance(value, list | tuple):
         lettered = [_LETTERED.fullmatch(item) if isinstance(item, str) else None for item in value]
         # "A. Lincoln" among names has no letter: all or none

@@ -159,6 +159,15 @@ def _decisions(path: str | Path) -> dict[str, Mapping[str, Any]]:
     return found
 
 
+def _check_kept(path: Path, decided: Mapping[str, Any]) -> None:
+    """Raises ``InputError`` for a person's decisions in the folder that the build would undo and overwrite."""
+    rows = read_lines(path) if path.is_file() else []
+    if lost := [
+        r.get("case") for r in rows if r.get("decision") not in (None, "open") and r.get("case") not in decided
+    ]:
+        raise InputError(f"{path}: has a decision on {lost[0]!r}; give --reviewed {path}, or move the file elsewhere")
+
+
 def compositional_gsm(
     out: str | Path,
     items: str | Path,
@@ -181,6 +190,8 @@ def compositional_gsm(
     from ...evaluation.builders import compositional_gsm as builder
 
     chosen = builder.Rules(**(rules or {}))
+    decided = _decisions(reviewed) if reviewed else {}
+    _check_kept(Path(out) / "review.jsonl", decided)
 
     def make(journal: Path) -> Made:
         answers = None if gold is None else {c.question: c.answer for c in read_gsm8k(gold)}
@@ -192,7 +203,6 @@ def compositional_gsm(
         if solvers:
             with Journal(journal) as book:
                 queued = review.queue(built.cases, solvers, book, samples=samples, minimum=minimum, seed=seed)
-        decided = _decisions(reviewed) if reviewed else {}
         kept, still = review.settle(built.cases, ({r["case"]: r for r in queued} | decided).values())
         settled = [row for row in decided.values() if row.get("decision") != "open"]
         report = {"items": len(read), "magnitude": built.magnitude}

@@ -70,6 +70,8 @@ def test_options_are_learned_from_the_question(question: str, found: Any) -> Non
         ({"options": ["red"]}, ("options", "two or more")),
         ({"options": ["red", "blue", "red "]}, ("options", "'red'", "A and as C", "once")),
         ({"options": {"A": "red", "B": "green", "C": "green"}}, ("options", "'green'", "B and as C")),
+        ({"options": {"label": ["A", "B", "C"], "text": ["red", "blue"]}}, ("options", "3 labels for 2 texts")),
+        ({"options": {"label": ["A", "B"], "text": None}}, ("options", "'label'")),
         ({"options": "red, blue"}, ("options", "list of texts")),
         ({"options": {"A": "red", "a": "blue"}}, ("options", "each once")),
         ({"options": {"1": "red", "2": "blue"}}, ("options", "'1'")),

@@ -311,6 +311,10 @@ def test_decisions_in_a_build_s_own_review_file_stay_there_while_others_are_open
         left.append((made["counts"]["cases"], made["counts"]["review"]))
         assert made["counts"]["review"] == len(ids) - n - 1
     assert left == [(n, len(ids) - n) for n in range(1, len(ids) + 1)] and len(ids) > 1
+    before = [_read(own), _read(out / "cases.jsonl"), (out / "build.json").read_text()]
+    with pytest.raises(InputError, match=r"review\.jsonl: has a decision on .*; give --reviewed"):
+        benchmarks.compositional_gsm(out, tmp_path / "items.jsonl", solvers=[solver])  # type: ignore[list-item]
+    assert before == [_read(own), _read(out / "cases.jsonl"), (out / "build.json").read_text()]
 
 
 def test_scaffolds_without_anyone_to_make_them_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
