@@ -263,6 +263,7 @@ def test_verdict_letters_epochs_and_errors_of_a_log_are_told_apart(tmp_path: Pat
         ("chain-5", "whole", 0, "invalid", "error: time out"),
     ]
     assert found.rows[0].model == "openai/gpt" and found.rows[0].depth == 3
+    assert {r.model for r in read(path, options=Options(model="mine")).rows} == {"mine"}
     assert {k: getattr(found.rows[0], k) for k in ABOUT} == ABOUT
 
 
@@ -315,7 +316,7 @@ def test_scores_of_steps_and_scaffolds_have_the_gold_answers_of_what_was_asked(t
         "question": "q", "answer": 9, "evaluation": "1", "evaluation_score": 0,
         "sub-task": [{"segment": s} for s in ("first", "second", "third")],
         "sub-task-answer": [{"explanation": "", "answer": a} for a in (2, 5, 9)],
-        "scaffolding": ["q with 2", "q with 2 and 5"],
+        "scaffolding": ["q with 2", "q with 2 and 5"], "skill": [{"skill": s} for s in ("add", "sum", "add")],
         "decomposition_score": {"decomposition": [1, 0, 1]}, "decomposition_evaluation": ["2", "4", "9"],
         "scaffolding_score": {"scaffolding": [0, 1]}, "scaffolding_evaluation": ["8", "9"],
     }  # fmt: skip
@@ -324,3 +325,5 @@ def test_scores_of_steps_and_scaffolds_have_the_gold_answers_of_what_was_asked(t
         ("whole", "incorrect", "1", "9"), ("part:0", "correct", "2", "2"), ("part:1", "incorrect", "4", "5"),
         ("part:2", "correct", "9", "9"), ("scaffold:1", "incorrect", "8", "9"), ("scaffold:2", "correct", "9", "9"),
     ]  # fmt: skip
+    assert {(r.depth, r.skills) for r in rows} == {(3, ("add", "sum", "add"))}
+    assert [r.kind for r in rows] == [None, "step", "step", "step", None, None]
