@@ -994,4 +994,10 @@ MUTANTS = (
     Mutant(X, "channels of a pair without each run's way of counting", 'return list(compare(counted_rows(a.run), counted_rows(b.run),', 'return list(compare(a.run.graded, b.run.graded,', 'tests/experiments/studies/test_mechanism.py -k channels_of_a_pair'),
     Mutant(X, 'reference values beside pairs of another kind', 'shown = [r for r in rows if r.reference and references]', 'shown = [r for r in rows if r.reference]', 'tests/experiments/studies/test_published.py -k pair_of_the_paper'),
     Mutant(X, 'of two equally frequent answers one is the usual one', 'if case.worked or len(answers) < 2 or answers[0][1] == answers[1][1]:', 'if case.worked or len(answers) < 2:', 'tests/experiments/diagnosis/test_shortcuts.py -k usual_answer_is'),
+    Mutant(E, 'imported scaffolds have no depth', 'depth=len(item.steps) or None,', 'depth=None,', 'tests/evaluation/importers/test_importers.py -k scores_of_steps'),
+    Mutant(E, 'imported scaffolds have no skills', 'skills=skills if any(skills) else (),', 'skills=(),', 'tests/evaluation/importers/test_importers.py -k scores_of_steps'),
+    Mutant(E, "the user's choice loses the options of rows", 'choices = parse(row["options"], where) if (kind or given) == "choice"', 'choices = parse(row["options"], where) if kind == "choice"', 'tests/evaluation/importers/test_plain_rows.py -k letter_stands'),
+    Mutant(E, "an inspect log keeps its own model's name", 'model = options.model or about.get("model")', 'model = about.get("model") or options.model', 'tests/evaluation/importers/test_importers.py -k verdict_letters'),
+    Mutant(E, "a results file's model wins over the user's", 'model = options.model or _model(Path(path))', 'model = _model(Path(path)) or options.model', 'tests/evaluation/importers/test_real_shapes.py -k likeliest_choice'),
+    Mutant(X, 'cases in both sets are labelled otherwise', '& (successes - failures) |', '& successes |', 'tests/experiments/report/test_landing.py -k larger_run'),
 )
