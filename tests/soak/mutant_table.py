@@ -1000,4 +1000,11 @@ MUTANTS = (
     Mutant(E, "an inspect log keeps its own model's name", 'model = options.model or about.get("model")', 'model = about.get("model") or options.model', 'tests/evaluation/importers/test_importers.py -k verdict_letters'),
     Mutant(E, "a results file's model wins over the user's", 'model = options.model or _model(Path(path))', 'model = _model(Path(path)) or options.model', 'tests/evaluation/importers/test_real_shapes.py -k likeliest_choice'),
     Mutant(X, 'cases in both sets are labelled otherwise', '& (successes - failures) |', '& successes |', 'tests/experiments/report/test_landing.py -k larger_run'),
+    Mutant(E, "Bamboogle results keep their file's name as model", 'model = options.model or Path(path).stem', 'model = Path(path).stem', 'tests/evaluation/importers/test_importers.py -k styles_become'),
+    Mutant(E, 'scores of scaffolds have no model', 'rows += _rows(item, record, options.model, where)', 'rows += _rows(item, record, None, where)', 'tests/evaluation/importers/test_importers.py -k scores_of_steps'),
+    Mutant(E, "a row's model wins over the user's", 'model=options.model or _text(row.get("model")),', 'model=_text(row.get("model")) or options.model,', 'tests/evaluation/importers/test_importers.py -k two_models_to_one'),
+    Mutant(E, 'the format is ignored in grading again', 'format = stored.format if options.format is None else options.format', 'format = stored.format', 'tests/evaluation/importers/test_importers.py -k format_that_is_given'),
+    Mutant(E, "two models' answers to one case are one row twice", 'key = (row.model, row.case, row.role, row.repeat)', 'key = (row.case, row.role, row.repeat)', 'tests/evaluation/importers/test_importers.py -k two_models_to_one'),
+    Mutant(E, 'a cancelled evaluation is not said', 'if status not in (None, "success"):', 'if status == "error":', 'tests/evaluation/importers/test_importers.py -k end_in_success'),
+    Mutant(E, 'every wrong answer of a samples file is a contradiction', 'if row.outcome == "correct" and not _alike(row.answer, row.gold):', 'if not _alike(row.answer, row.gold):', 'tests/evaluation/importers/test_importers.py -k samples_become'),
 )
