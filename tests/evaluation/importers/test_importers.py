@@ -12,6 +12,7 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation.importers import Options, detect, read
+from composcope.evaluation.importers.base import regrade
 from composcope.evaluation.metrics import find
 from composcope.evaluation.protocols import metrics_from_rows
 
@@ -72,6 +73,7 @@ def test_styles_become_the_whole_and_further_wholes(bamboogle: Path) -> None:
         ("bamboogle-001", "part:1", "incorrect"),
     ]
     assert {r.model for r in found.rows} == {"some-model"}
+    assert {r.model for r in read(bamboogle, options=Options(model="mine")).rows} == {"mine"}
     assert [r.kind for r in found.rows] == [None, None, "hop-1", "hop-2"] * 2
     again = [s and (s.response.splitlines()[0], s.golds) for s in found.stored]
     assert again[2:4] == [("It was 1815.", ("1815",))] * 2 and again[7] == ("It was 1900.", ("1815",))
@@ -185,6 +187,7 @@ def test_samples_become_rows_and_a_wrong_verdict_on_the_target_itself_is_reporte
         _sample(2, "1,200", "1200", 1.0, doc={"case": 7, "role": "part:1"}),
         _sample(3, "seven", "12", 1.0),
         _sample(4, "Rome", "Oslo", 1.0),
+        _sample(5, "13", "12", 0.0),
     ]
     path = _lines(tmp_path / "samples_gsm_pairs_2025-01-02T03-04-05.678.jsonl", rows)
     found = read(path, options=Options(model="m"))
@@ -194,6 +197,7 @@ def test_samples_become_rows_and_a_wrong_verdict_on_the_target_itself_is_reporte
         ("7", "part:1", "correct"),
         ("gsm_pairs-3", "whole", "correct"),
         ("gsm_pairs-4", "whole", "correct"),
+        ("gsm_pairs-5", "whole", "incorrect"),
     ]
     assert found.rows[0].depth == 2 and found.rows[0].benchmark == "gsm_pairs"
     assert {k: getattr(found.rows[0], k) for k in ABOUT} == ABOUT
@@ -263,7 +267,16 @@ def test_verdict_letters_epochs_and_errors_of_a_log_are_told_apart(tmp_path: Pat
         ("chain-5", "whole", 0, "invalid", "error: time out"),
     ]
     assert found.rows[0].model == "openai/gpt" and found.rows[0].depth == 3
+    assert {r.model for r in read(path, options=Options(model="mine")).rows} == {"mine"}
     assert {k: getattr(found.rows[0], k) for k in ABOUT} == ABOUT
+
+
+@pytest.mark.parametrize("status", ["success", "cancelled", "error", "started"])
+def test_a_log_that_did_not_end_in_success_says_so(status: str, tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({**_log(tmp_path, [_scored(1, "C")]), "status": status}))
+    said = f"{path}: the evaluation's status is {status!r}; samples may be missing"
+    assert read(path).warnings == ([] if status == "success" else [said])
 
 
 def test_an_archive_reads_like_the_json_form_and_its_accuracy_is_checked(tmp_path: Path) -> None:
@@ -315,12 +328,33 @@ def test_scores_of_steps_and_scaffolds_have_the_gold_answers_of_what_was_asked(t
         "question": "q", "answer": 9, "evaluation": "1", "evaluation_score": 0,
         "sub-task": [{"segment": s} for s in ("first", "second", "third")],
         "sub-task-answer": [{"explanation": "", "answer": a} for a in (2, 5, 9)],
-        "scaffolding": ["q with 2", "q with 2 and 5"],
+        "scaffolding": ["q with 2", "q with 2 and 5"], "skill": [{"skill": s} for s in ("add", "sum", "add")],
         "decomposition_score": {"decomposition": [1, 0, 1]}, "decomposition_evaluation": ["2", "4", "9"],
         "scaffolding_score": {"scaffolding": [0, 1]}, "scaffolding_evaluation": ["8", "9"],
     }  # fmt: skip
-    rows = read(_lines(tmp_path / "set_scored.jsonl", [record])).rows
+    rows = read(_lines(tmp_path / "set_scored.jsonl", [record]), options=Options(model="m")).rows
+    assert {r.model for r in rows} == {"m"}
     assert [(r.role, r.outcome, r.answer, r.gold) for r in rows] == [
         ("whole", "incorrect", "1", "9"), ("part:0", "correct", "2", "2"), ("part:1", "incorrect", "4", "5"),
         ("part:2", "correct", "9", "9"), ("scaffold:1", "incorrect", "8", "9"), ("scaffold:2", "correct", "9", "9"),
     ]  # fmt: skip
+    assert {(r.depth, r.skills) for r in rows} == {(3, ("add", "sum", "add"))}
+    assert [r.kind for r in rows] == [None, "step", "step", "step", None, None]
+
+
+def test_answers_of_two_models_to_one_case_are_told_apart_unless_the_user_names_one(tmp_path: Path) -> None:
+    path = _lines(tmp_path / "m.jsonl", [{"case": "a", "response": "4", "gold": "4", "model": m} for m in "xy"])
+    assert [r.model for r in read(path).rows] == ["x", "y"]
+    with pytest.raises(InputError, match="twice"):
+        read(path, options=Options(model="m"))
+    one = _lines(tmp_path / "one.jsonl", [{"case": "a", "response": "4", "gold": "4", "model": "x"}])
+    assert [r.model for r in read(one, options=Options(model="m")).rows] == ["m"]
+
+
+@pytest.mark.parametrize(("format", "ours"), [(None, "correct"), ("xml", "invalid")])
+def test_stored_answers_are_graded_again_in_the_format_that_is_given(
+    format: str | None, ours: str, tmp_path: Path
+) -> None:
+    path, options = tmp_path / "m.jsonl", Options(regrade=True, format=format)
+    found = read(_lines(path, [{"response": "The answer is 4.", "gold": "4", "right": True}]), options=options)
+    assert [r.outcome for r in regrade(found, options).rows] == [ours]

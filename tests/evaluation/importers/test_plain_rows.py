@@ -198,6 +198,8 @@ def test_a_letter_stands_for_the_option_that_a_row_says(tmp_path: Path) -> None:
     for path in (lines(tmp_path / "m.jsonl", [row, {**row, "case": "b", "response": "A"}]),
                  table(tmp_path / "m.csv", [row, {**row, "case": "b", "response": "A"}])):  # fmt: skip
         assert [r.outcome for r in read(path).rows] == ["correct", "incorrect"]
+    said = lines(tmp_path / "s.jsonl", [{k: v for k, v in row.items() if k != "answer_type"}])
+    assert [r.outcome for r in read(said, options=Options(answer_type="choice")).rows] == ["correct"]
     other = {**row, "answer_type": "text", "options": "of the sampler"}
     assert read(lines(tmp_path / "n.jsonl", [other])).rows[0].extra == {"source": {"options": "of the sampler"}}
 

@@ -96,6 +96,7 @@ def test_multiple_choice_answers_with_the_likeliest_choice(tmp_path: Path) -> No
     (tmp_path / "results_2026-11-20T21-24-58.731625.json").write_text(json.dumps({"model_name": "some/model"}))
     (row,) = importers.read(path).rows
     assert (row.answer, row.gold, row.outcome, row.model) == ("1", "1", "correct", "some/model")
+    assert [r.model for r in importers.read(path, options=importers.Options(model="m")).rows] == ["m"]
     assert not importers.read(path).contradictions
 
 

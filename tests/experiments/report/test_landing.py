@@ -333,6 +333,11 @@ def test_what_was_found_on_the_cases_of_a_larger_run_says_so(synthetic: ModuleTy
     # graded otherwise: a case that was probed as a success is a failure now
     probed([right], [first])
     assert told(RunData(folder)) == ["2 cases are labelled otherwise now"] * 2
+    # the other repeat of a success failed: it is in both sets, and so not labelled otherwise
+    failed = folder / "casesets" / "residual-failure.jsonl"
+    one = json.loads(failed.read_text().splitlines()[0])
+    failed.write_text(failed.read_text() + json.dumps({**one, "case": right}) + "\n")
+    assert told(RunData(folder)) == ["2 cases is labelled otherwise now"] * 2
 
 
 def test_a_diagnosed_page_does_not_say_that_it_cannot_tell_why(synthetic: ModuleType, tmp_path: Path) -> None:
