@@ -95,8 +95,8 @@ _TWO_DAYS = [
     (re.compile(pattern, re.IGNORECASE), full)
     for pattern, full in (
         (
-            rf"(?<![\d./-])([0-3]?\d)(?:st|nd|rd|th)?({_TO}[0-3]?\d(?:st|nd|rd|th)?\s+(?:of\s+)?)({'|'.join(_ENGLISH)})\b(,?\s+\d{{4}}\b)?",
-            r"\1 \3\4\2\3\4",
+            rf"(?<![\d./-])([0-3]?\d)(?:st|nd|rd|th)?{_TO}([0-3]?\d(?:st|nd|rd|th)?\s+(?:of\s+)?)({'|'.join(_ENGLISH)})\b(,?\s+\d{{4}}\b)?",
+            r"\1 \3\4 to \2\3\4",
         ),
         (
             rf"\b({'|'.join(_ENGLISH)})\s+([0-3]?\d)(?:st|nd|rd|th)?({_TO})([0-3]?\d(?:st|nd|rd|th)?)(,?\s+\d{{4}}\b)",

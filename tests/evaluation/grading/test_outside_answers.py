@@ -197,6 +197,8 @@ DATES = [
     ("text", "1969", "Nineteen sixty-nine.", None, RIGHT),
     ("date", "15 April 1912", "15 April 1912", None, RIGHT),
     ("date", "15 April 1912", "It sank on the night of 14\u201315 April 1912.", None, NONE),
+    ("date", "14 April", "14-15 April", None, NONE),
+    ("date", "14 April", "It is the 14th of April.", None, RIGHT),
     ("date", "14 April 1912", "April 14 or 15, 1912", None, NONE),
     ("date", "15 April 1912", "14/15 April 1912", None, NONE),
     ("date", "16 April 1912", "April 14 or 15, 1912", None, WRONG),
