@@ -223,6 +223,13 @@ LONG_CELL = 1 << 24
 """Characters of a CSV cell that may hold a response, or a list: Python's own limit is 131,072."""
 
 
+def check_commas(columns: list[str], path: object) -> None:
+    """Raises ``InputError`` for the only column of a file whose cells are separated by something else."""
+    for sign, name in ((";", "semicolons"), ("\t", "tabs")):
+        if len(columns) == 1 and sign in columns[0]:
+            raise InputError(f"{path}: its cells are separated by {name}; save it with commas between them")
+
+
 def table(
     path: str | Path, fix: str, keep: Callable[[str], bool] | None = None, *, longest: int | None = None
 ) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
@@ -238,6 +245,7 @@ def table(
     begins = 1
     try:
         columns = next(reader, [])
+        check_commas(columns, path)
         twice = next((c for c in columns if columns.count(c) > 1), None)
         if twice is not None:
             raise InputError(f"{path}:1: column {twice!r} occurs twice; keep one of them")

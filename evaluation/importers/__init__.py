@@ -45,8 +45,7 @@ def detect(path: str | Path, options: Options | None = None) -> str:
     if found.suffix.lower() == ".csv":
         if not (names := columns_of(found)):
             raise InputError(f"{path}: is empty; {WHAT}")
-        if len(names) == 1 and ";" in names[0]:
-            raise InputError(f"{path}: its cells are separated by semicolons; save it with commas between them")
+        text_files.check_commas(names, path)
         return "rows" if _kind_of(names) == "stad" else _by_fields(names, path)
     text = text_files.text(found, WHAT)
     if not text.strip():

@@ -4,6 +4,7 @@ An answer that the rules cannot judge is invalid, which is not a disagreement ab
 listed and counted separately.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from ..graded import Graded
 from ..grading import grade
 from ..options import Choices
 from ..prompts import FORMATS
+from ..text_files import in_words
 
 
 @dataclass(frozen=True)
@@ -121,14 +123,19 @@ def _usual(document: Mapping[str, Any], name: str, default: str) -> str:
 
 def described(document: Mapping[str, Any]) -> dict[str, Any]:
     """Properties of the case that a document or its metadata states in our own field names."""
-    names = ("family", "domain", "operation", "cluster", "kind")
-    return {k: document[k] for k in names if isinstance(document.get(k), str)}
+    names = ("family", "domain", "operation", "cluster", "kind", "atom")
+    found: dict[str, Any] = {k: text for k in names if isinstance(text := in_words(document.get(k)), str)}
+    for name in ("skills", "crossed"):
+        value = document.get(name)
+        if isinstance(value, list) and all(isinstance(v, str) for v in value):
+            found[name] = tuple(value)
+    return found | ({"unknowable": True} if str(document.get("unknowable")).strip().lower() == "true" else {})
 
 
 def depth_of(document: Mapping[str, Any]) -> int | None:
-    """The depth that a document states as a whole number."""
-    depth = document.get("depth")
-    return depth if isinstance(depth, int) and not isinstance(depth, bool) else None
+    """The depth that a document states as a whole number, or as the text of one."""
+    depth = str(document.get("depth")).removesuffix(".0")  # 2.0: of a data frame
+    return int(depth) if re.fullmatch(r"-?[0-9]{1,9}", depth) else None
 
 
 def outcome_of(score: Any, name: str, where: str) -> tuple[Outcome, str | None]:

@@ -32,8 +32,7 @@ _SAID: Mapping[str, Outcome] = {
 }  # fmt: skip
 _FINISHED = ("stop", "length", "error")
 _USED = (
-    "case", "role", "id", "model", "aliases", "answer_type", "format", "finish_reason", "family", "domain", "operation",
-    "cluster", "kind", "depth", "repeat", "benchmark",
+    "case", "role", "id", "model", "aliases", "answer_type", "format", "finish_reason", "depth", "repeat", "benchmark"
 )  # fmt: skip
 
 
@@ -88,7 +87,7 @@ def _rows(path: str | Path, names: Sequence[str | None]) -> Iterator[tuple[str, 
         for where, row in objects(path, WHAT):  # NaN: the missing value of data frames
             yield where, {k: v if v == v else None for k, v in row.items()}
         return
-    lists = (names[1], "aliases", "options")
+    lists = (names[1], "aliases", "options", "skills", "crossed")
     for line, row in text_files.table(path, f"give {WHAT}", longest=text_files.LONG_CELL)[1]:
         kept = {k: v for k, v in row.items() if v != "" or k in names}
         yield f"{path}:{line}", {k: _cell(v) if k in lists else v for k, v in kept.items()}
@@ -189,6 +188,6 @@ def _text(value: Any) -> str | None:
 def _source(row: Mapping[str, Any], options: Options, verdict: str | None) -> dict[str, Any]:
     """The fields of a row that a graded row has no place for."""
     used = {*_USED, options.response_field or "response", options.gold_field or "gold", verdict}
-    used |= {options.case_field, options.role_field}
+    used |= {options.case_field, options.role_field, *described(row)}
     rest = {k: v for k, v in row.items() if k not in used}
     return {"source": rest} if rest else {}

@@ -395,3 +395,14 @@ def test_a_list_of_gold_items_is_one_answer_where_a_list_is_asked_for(
 def test_items_of_a_gold_list_keep_their_commas(tmp_path: Path) -> None:
     row = {"response": "1. Paris, France\n2. Rome", "gold": ["Paris, France", "Rome"], "answer_type": "list"}
     assert [r.outcome for r in read(lines(tmp_path / "m.jsonl", [row])).rows] == ["correct"]
+
+
+def test_what_a_row_says_about_its_case_counts_and_what_cannot_be_taken_is_kept(tmp_path: Path) -> None:
+    about = {"family": 7, "cluster": 3, "atom": "f", "skills": ["s", "t"], "crossed": ["c"], "unknowable": True}
+    row = {"case": "a", "response": "4", "gold": "4", "depth": 2.0}
+    for path in (lines(tmp_path / "m.jsonl", [{**row, **about}]), table(tmp_path / "m.csv", [{**row, **about}])):
+        (found,) = read(path).rows
+        assert (found.family, found.cluster, found.atom, found.skills) == ("7", "3", "f", ("s", "t")), path
+        assert (found.crossed, found.unknowable, found.depth, found.extra) == (("c",), True, 2, {}), path
+    (kept,) = read(lines(tmp_path / "n.jsonl", [{**row, "family": ["x"], "skills": [1]}])).rows
+    assert (kept.family, kept.skills, kept.extra) == (None, (), {"source": {"family": ["x"], "skills": [1]}})
