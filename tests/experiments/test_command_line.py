@@ -181,7 +181,7 @@ def test_help_of_the_organisms_is_that_of_their_own_commands(capsys: pytest.Capt
         (["investigate", "--model", "m", "--benchmark", "b", "--probes", "x"], "--probes x: no such probe"),
         (["ls", "nowhere"], "nowhere: no such folder"),
         (["report", "nowhere"], "nowhere: no such run folder"),
-        (["compare", "a", "b"], "graded.jsonl: no such file"),
+        (["compare", "a", "b"], "a: no such folder; give a run folder"),
         (["score", "g", "--protocol", "x", "--plugin", "no.py"], "plugin no.py: no such file"),
         (["organism", "train", "--out", "x"], "give either --dose or --all"),
     ],
