@@ -148,6 +148,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	$(BASE) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v < (3, 14) else f"composcope needs Python 3.11-3.13, {sys.executable} is {v[0]}.{v[1]}: make BASE=/path/to/python3.12")'
 	@$(BASE) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(BASE) cannot make an environment: install its venv package (Debian, Ubuntu: apt-get install python3-venv), or use another Python: make BASE=/path/to/python3.12" >&2; exit 1; }
 	$(BASE) -m venv $(VENV)
+	@echo "installing into $(VENV) takes 2 to 9 minutes: about 0.7 GB are downloaded, several GB more where torch is not its CPU build"
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check -c constraints.txt "setuptools>=77" wheel
 	@if [ -n "$(TORCH_CPU)" ] && [ "$$(uname -s)" = Linux ] && ! command -v nvidia-smi >/dev/null && ! command -v rocminfo >/dev/null; then \
 	  echo "no GPU is seen: torch comes as its CPU build (200 MB instead of several GB); 'make TORCH_CPU=' takes the other"; \

@@ -10,7 +10,7 @@ import re
 import shutil
 import socket
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -98,9 +98,15 @@ def beside(name: str) -> str:
 def check_folder(folder: Path) -> None:
     """Raises ``ModelError`` for a folder without configuration or safetensors."""
     if not (folder / "config.json").is_file():
-        raise ModelError(f"{folder}: no config.json; give a model folder as save_pretrained writes it")
+        inside = [p for p in sorted(folder.iterdir()) if p.is_dir() and any(_weights(p))]
+        here = f", such as {' or '.join(map(str, inside[:3]))}" if inside else ""
+        raise ModelError(f"{folder}: no config.json; give a model folder as save_pretrained writes it{here}")
     if not any(folder.glob("*.safetensors")):
         raise ModelError(f"{folder}: no weights (*.safetensors); give a model folder as save_pretrained writes it")
+
+
+def _weights(folder: Path) -> Iterator[Path]:
+    return (p for p in folder.iterdir() if p.suffix.lower() in (".safetensors", ".gguf"))
 
 
 def find_gguf(name: str | Path) -> Path | None:

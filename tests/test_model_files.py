@@ -241,6 +241,8 @@ def test_a_file_that_is_no_model_an_unknown_name_and_a_closed_hub_are_named(
     with pytest.raises(ModelError, match="no weights"):
         model_files.location(tmp_path / "qwen3")
     (tmp_path / "qwen3" / "model.safetensors").write_text("x")
+    with pytest.raises(ModelError, match=f"no config.json; .*, such as {tmp_path / 'qwen3'}$"):
+        model_files.location(tmp_path)
     assert model_files.location(tmp_path / "qwen3") == str(tmp_path / "qwen3")
     (tmp_path / "twin.GGUF").write_text("x")
     assert f"'{tmp_path}/qwen3'" in model_files.beside(str(tmp_path / "qwen"))

@@ -174,6 +174,7 @@ def view(
         show({"schema": 1, "url": url, "runs": pages.runs} if json else f"{url} (Ctrl-C to stop)", json)
         sys.stdout.flush()
         serving.serve(pages, listening)
+        reporter.say("stopped")
 
 
 @with_plugins

@@ -24,7 +24,7 @@ from typing import Any, TextIO
 
 from ...errors import ComposcopeError, InputError
 from ...registry import PLUGIN_PREFIX
-from ...terminal import plain, to_stderr
+from ...terminal import how_many, plain, to_stderr
 
 OK, USER_ERROR, INVALID_REMAINS, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141
 """``UNREAD`` is what a shell reports for other Unix tools, which SIGPIPE kills (128 + 13). It is neither 0 nor 1: the
@@ -149,7 +149,23 @@ def _known(e: Exception, resume: Callable[[], str]) -> int:
     if not message:  # no arguments at all: the help was printed
         return OK
     context = getattr(e, "ctx", None)
+    option = getattr(e, "option_name", None)
+    if others := _having(option, context):
+        more = f" and {how_many(len(others) - 2, 'other')}" if len(others) > 2 else ""
+        message = f"No such option: {option} (it is one of {', '.join(others[:2])}{more})"
     return _fail(f"{message}; see `{context.command_path if context is not None else 'composcope'} --help`")
+
+
+def _having(option: str | None, context: Any) -> list[str]:
+    """The other commands that have an option, in quotes; none where no command has it."""
+    if option is None or context is None:
+        return []
+    found, left = [], [(context.find_root().info_name, context.find_root().command)]
+    for path, command in left:
+        left += [(f"{path} {name}", inner) for name, inner in getattr(command, "commands", {}).items()]
+        if any(option in (*param.opts, *param.secondary_opts) for param in command.params):
+            found.append(f"`{path}`")
+    return found
 
 
 def _too_small(e: Exception, arguments: Sequence[str]) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -223,15 +224,26 @@ def listen(port: int) -> socket.socket:
 
 
 def serve(pages: Pages, listening: socket.socket) -> None:
-    """Serve until the process is interrupted (Ctrl-C, SIGTERM); the interruption is then raised as everywhere else."""
+    """Serve until Ctrl-C; another end (SIGTERM) is raised as everywhere else."""
     import uvicorn
 
     config = uvicorn.Config(application(pages), log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
     stopped = threading.Event()
     watching = threading.Thread(target=pages.keep_fresh, args=(stopped,), daemon=True)
     watching.start()
+    server, ends = uvicorn.Server(config), list[int]()
+    own = server.handle_exit
+
+    def note(sig: int, frame: Any) -> None:
+        ends.append(sig)
+        own(sig, frame)
+
+    server.handle_exit = note
     try:
-        uvicorn.Server(config).run(sockets=[listening])
+        server.run(sockets=[listening])
+    except KeyboardInterrupt:  # uvicorn raises the signal once more
+        if ends[:1] != [signal.SIGINT]:
+            raise
     finally:
         stopped.set()
         listening.close()

@@ -59,8 +59,13 @@ def read_lines(path: str | Path) -> list[dict[str, Any]]:
 
 
 def missing(path: str | Path) -> str:
-    """The end of the error message for a file that does not exist: an unfinished run is to be continued."""
+    """The end of the error message for a file that does not exist: an unfinished run is to be continued.
+
+    Raises ``InputError`` if its folder does not exist either.
+    """
     folder = Path(path).parent
+    if not folder.exists():
+        raise InputError(f"{folder}: no such folder; give a run folder (`composcope ls` lists those in runs)")
     held = [] if Path(path).exists() or is_run(folder) else runs_in(folder)
     if held:
         return f"it holds {how_many(len(held), 'run')}; give one of them, such as {held[0]}"

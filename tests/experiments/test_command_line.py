@@ -149,6 +149,21 @@ def test_the_exit_code_of_graded_rows_says_whether_some_could_not_be_judged(
     assert main(["score", str(tmp_path / "rows.jsonl"), "-p", "compositionality-gap", "--json"]) == code
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("investigate -m m -b b --failures", "--failures (it is one of `composcope ls`); see `composcope investigate"),
+        ("evaluate --probes x", "--probes (it is one of `composcope investigate`, `composcope probe` and "),
+        ("evaluate --model-name x", "--model-name (Possible options: --model); see"),
+    ],
+)
+def test_an_option_of_another_command_is_said_to_be_one(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words.split()) == 1
+    assert f"No such option: {said}" in capsys.readouterr().err
+
+
 SCRIPTS = {"bash": "complete -o default -F", "zsh": "#compdef composcope", "fish": "complete --command composcope"}
 
 
@@ -181,7 +196,7 @@ def test_help_of_the_organisms_is_that_of_their_own_commands(capsys: pytest.Capt
         (["investigate", "--model", "m", "--benchmark", "b", "--probes", "x"], "--probes x: no such probe"),
         (["ls", "nowhere"], "nowhere: no such folder"),
         (["report", "nowhere"], "nowhere: no such run folder"),
-        (["compare", "a", "b"], "graded.jsonl: no such file"),
+        (["compare", "a", "b"], "a: no such folder; give a run folder"),
         (["score", "g", "--protocol", "x", "--plugin", "no.py"], "plugin no.py: no such file"),
         (["organism", "train", "--out", "x"], "give either --dose or --all"),
     ],

@@ -16,6 +16,7 @@ import pytest
 from composcope.errors import InputError, JournalError
 from composcope.evaluation.metrics import Metric, dumps
 from composcope.experiments.cli import main
+from composcope.experiments.notebook.opening import open_run
 from composcope.experiments.run.reader import RunData, read_config
 from composcope.experiments.run.schema import Manifest
 
@@ -257,3 +258,12 @@ def test_what_a_result_was_made_with_names_of_the_model_what_is_known() -> None:
     known = dict.fromkeys(("weights", "revision", "config", "tokenizer", "chat_template"), "w")
     made = Manifest(run="r", identity={"model": "m", "seed": 3}, model={**known, "parameters": 5}).made_with()
     assert made["model"] == {"name": "m", **known} and (made["run"], made["seed"]) == ("r", 3)
+
+
+def test_a_folder_that_is_not_there_is_said_to_be_missing_and_not_a_file_in_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", str(tmp_path / "a"), str(tmp_path / "b")]) == 1
+    assert f"{tmp_path / 'a'}: no such folder; give a run folder" in capsys.readouterr().err
+    with pytest.raises(InputError, match="nothing: no such folder; give a run folder"):
+        open_run(tmp_path / "nothing")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -124,7 +126,8 @@ def test_a_port_is_of_this_machine_alone_and_one_that_cannot_be_had_is_named() -
             view.listen(port)
 
 
-def test_a_server_watches_its_runs_until_it_ends(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_watches_its_runs_until_it_ends(end: int, pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
     uvicorn = pytest.importorskip("uvicorn")
     watched, served = list[threading.Event](), list[Any]()
     begun = threading.Event()
@@ -136,13 +139,15 @@ def test_a_server_watches_its_runs_until_it_ends(pages: Pages, monkeypatch: pyte
     def run(server: Any, sockets: Any) -> None:
         begun.wait(60)
         served.append((sockets, watched[0].is_set(), server.config.lifespan))
+        server.handle_exit(end, None)
         raise KeyboardInterrupt
 
     pages.keep_fresh = watch  # type: ignore[attr-defined]
     monkeypatch.setattr(uvicorn.Server, "run", run)
     closed: list[str] = []
     listening: Any = SimpleNamespace(close=lambda: closed.append("closed"))
-    with pytest.raises(KeyboardInterrupt):
+    # Ctrl-C is how one stops it; being told to end is an interruption as everywhere else.
+    with nullcontext() if end == signal.SIGINT else pytest.raises(KeyboardInterrupt):
         view.serve(pages, listening)  # type: ignore[arg-type]
     assert served == [([listening], False, "off")] and watched[0].is_set() and closed == ["closed"]
 
