@@ -148,9 +148,13 @@ def _measure_steps(
     lm: Model, requests: Sequence[Request], notes: Notes, *, max_tokens: int | None
 ) -> Iterator[tuple[int, dict[str, Tensor]]]:
     for i, states in _capture(lm, requests, notes, max_tokens=max_tokens):
-        norms = states.norm(dim=-1)
-        dots = (states[:, 1:] * states[:, :-1]).sum(-1)
-        yield i, {"cosines": dots / (norms[:, 1:] * norms[:, :-1]), "norms": norms}
+        yield i, _steps(states)
+
+
+def _steps(states: Float[Tensor, "layer pos d_model"]) -> dict[str, Tensor]:
+    norms = states.norm(dim=-1)
+    dots = (states[:, 1:] * states[:, :-1]).sum(-1)
+    return {"cosines": dots / (norms[:, 1:] * norms[:, :-1]), "norms": norms}
 
 
 def _request(prompt: Ids, response: Ids, alignment: Alignment, steps: int, eos: Sequence[int], i: int) -> Request:
