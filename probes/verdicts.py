@@ -355,7 +355,7 @@ FEWEST_SHOWN = 5
 def rank(row: Mapping[str, Any]) -> tuple[bool, bool, bool, bool, float]:
     """Sorts contrasts: matched failures against successes first, by size; few cases and near-circular ones last."""
     sides = [row[k] for k in ("n_first", "n_second") if row.get(k) is not None] or [row.get("n") or 0]
-    effect = math.nan if row.get("effect") is None else float(row["effect"])
+    effect = math.nan if row.get("effect") is None else round(float(row["effect"]), 4)  # rounding orders nothing
     known = math.isfinite(effect)
     circular = "near-circular" in str(row.get("note") or "")
     return not known, min(sides) < FEWEST_SHOWN, circular, row.get("group") != MATCHED, -abs(effect) if known else 0.0
