@@ -105,8 +105,6 @@ class About:
 
     roles: tuple[str, ...] = ()
     """Roles that it counts: N is a number from 0 (levels: from 1), WAY any name. Empty: no role is checked."""
-    needs: tuple[str, ...] = ()
-    """Roles without which it has nothing to count (scaffolds: where a whole failed)."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Its own command-line options (with underscores), and the field of the class that each sets."""
     prepares: Mapping[str, Callable[[Sequence[Case], int], Sequence[Case]]] = field(default_factory=dict)
@@ -132,6 +130,8 @@ class About:
     """Kind of worked example that a role takes, if it is not the role itself."""
     gates_parts: bool = True
     """Whether its sets of failures and successes hold only cases whose parts are all right."""
+    needs: tuple[str, ...] = ()
+    """Roles without which it has nothing to count (scaffolds: where a whole failed)."""
 
 
 class Protocol(TypingProtocol):

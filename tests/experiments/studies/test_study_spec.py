@@ -163,7 +163,7 @@ def test_a_study_records_and_says_why_a_model_was_not_probed_and_goes_on(
 
     run: Any = SimpleNamespace(name="r", path=Path("r"), record=recorded.update)
     target: Any = SimpleNamespace(tokenizer="t" if local else None)
-    found: Any = SimpleNamespace(ids=lambda _: {"a"})
+    found: Any = SimpleNamespace(ids=lambda _: {"a", "b"})
     reporter: Any = SimpleNamespace(say=said.append)
     step = study.step(None if probes == "none" else probe, 5)
     assert step(run, Config(model="m", benchmark="b"), target, found, reporter) is None
