@@ -71,7 +71,8 @@ def _written(m: re.Match[str]) -> str:
         return _TITLES[m["title"][:2].capitalize()] + " "
     if m["street"]:
         return "Street"
-    if (m["numeral"] or m["ordinal"]) and m.string[: m.start()].split()[-1].strip("(\"'").lower() in _NO_NAMES:
+    before = m.string[max(0, m.start() - 20) : m.start()].split()
+    if (m["numeral"] or m["ordinal"]) and before and before[-1].strip("(\"'").lower() in _NO_NAMES:
         return m[0]
     if m["numeral"] or m["war"]:
         return str(roman(m[0].upper()))
