@@ -26,6 +26,8 @@ _SHOWN = 40
 """Characters of a line that is not JSON."""
 _HEADER = re.compile(r"\w[\w .()/-]*([,;\t](?! )[\w .()/-]*)+")
 """The first line of a CSV file: names without spaces after the commas."""
+_CELL = re.compile(r'(?P<quoted>"[^"]*(?:""[^"]*)*+")(?:[ \t]+(?=[,\r\n]|\Z))?|[^,\r\n]+')
+"""A cell of a CSV file; the spaces behind one in quotes belong to no cell."""
 T = TypeVar("T")
 
 
@@ -239,7 +241,8 @@ def table(
     empty. Raises ``InputError`` without rows, for a column that occurs twice, for a quote that never ends (the rows
     behind it would be one cell), and for a row with more cells than columns: which is which is unknown.
     """
-    reader = csv.reader(io.StringIO(decoded(existing(path, fix).read_bytes(), str(path)), newline=""), strict=True)
+    text = _CELL.sub(lambda m: m["quoted"] or m[0], decoded(existing(path, fix).read_bytes(), str(path)))
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows: list[tuple[int, dict[str, str]]] = []
     usual = csv.field_size_limit() if longest is None else csv.field_size_limit(longest)
     begins = 1

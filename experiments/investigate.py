@@ -265,6 +265,8 @@ def _absent(found: Evaluated) -> str | None:
         return None
     if not failures and not successes:
         return "no case" if summary.of_known_parts(found.protocol) else "no failure and no success"
+    if failures == successes:
+        return "only 1 failure and 1 success"
     fewer, n = ("failure", failures) if failures < successes else ("success", successes)
     return f"only {n} {fewer}" if n else f"no {fewer}"
 

@@ -29,7 +29,8 @@ _NUMBER = rf"{_DIGITS}(?![\d:/]|\.\d|,\d{{3}}|[^\W\d_]|\s*%)"
 _JOINED = re.compile(rf"{_DIGITS}(?=[^\W\d_])")
 """A number joined to a word (12km, 2nd): an X in its place would not be a separate word."""
 _X = re.compile(r"\bX\b")
-_WORD = rf"(?<!ty[ -])\b(?:{'|'.join(w for w in WORDS if w not in ('zero', 'one'))})\b(?!-)"
+_NO_UNIT = "".join(rf"(?<!\b{tens}[ -])" for tens in words.TENS)
+_WORD = rf"{_NO_UNIT}\b(?:{'|'.join(w for w in WORDS if w not in ('zero', 'one'))})\b(?!-)"
 """A number in one word, which is no part of twenty-five or of twenty five."""
 _MENTION = re.compile(rf"{_NUMBER}|{_WORD}(?!(?<=ty) (?:{'|'.join(words.SMALL)})\b)", re.IGNORECASE)
 _ANY_NUMBER = re.compile(rf"\d+(?:,\d{{3}})*(?:\.\d+)?|\b(?:{'|'.join(WORDS)})\b", re.IGNORECASE)

@@ -20,8 +20,8 @@ from ..grading import dates
 from ..text_files import in_words, objects, text_field
 
 WHAT = "JSON lines or CSV with event, date and paraphrases"
-_TWO_DATES = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-]\d{4}")
-"""02/03/1969, in which either number may be the month."""
+_TWO_DATES = re.compile(r"(\d{1,2})[/-](\d{1,2})[/-]\d{4}")
+"""02/03/1969, in which either number may be the month; 02.03.1969 is always of March."""
 _WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 

@@ -27,18 +27,26 @@ _BRITISH: dict[str, str] = {
 """British spellings, and the American ones. A plural or another ending follows either."""
 _NUMERAL = "(?=[IVX]{2})X{0,3}(?:IX|IV|V?I{0,3})"
 _NTHS = "|".join(written for w in _ORDINALS for written in (w.capitalize(), w.upper()))
+_ECG = "(?i:segment|elevation|depression)"
+"""Words after ST, which is no saint and no street before them."""
 _MANY = re.compile(
-    r"(?P<title>\b(?:(?:S[Tt]|M[Tt]|F[Tt])\b\.?\s+(?=[^\W\d_a-z])|(?<!\d\s)[sm]t\b\.?\s+(?=[^\W\d_])))"
-    r"|(?P<street>(?:(?<=\w\s)S[Tt]|(?<=[^\W\d_]\s)st)\b\.?(?!\s+[^\W\d_a-z]))"
+    r"(?P<title>\b(?:(?:[SMF]t|(?<!\d\s)[SMF]T)\b\.?\s+(?=[^\W\d_a-z])|(?<!\d\s)[sm]t\b\.?\s+(?=[^\W\d_]))"
+    rf"(?!{_ECG}))"
+    rf"|(?P<street>(?:(?<=\w\s)S[Tt]|(?<=[^\W\d_]\s)st)\b\.?(?!\s+(?:[^\W\d_a-z]|{_ECG})))"
     rf"|(?P<numeral>(?<=[^\W\d_]\s)(?:{_NUMERAL}|{_NUMERAL.lower()}(?!\sjinping))(?!\w|'s))"
-    r"|(?P<war>(?<=\b(?i:War)\s)I(?!\w|')|(?<=\b(?i:world)\swar\s)i(?!\w|'|\s\w))"
+    r"|(?P<war>(?<=\b(?i:War)\s)I(?!\w|')|(?<=\b(?i:world)\swar\s)i(?!\w|'))"
     r"|\b(?i:WW(?P<world>II?|[12]))(?!\w)"
     rf"|(?P<ordinal>(?<=[^\W\d_]\s)(?:[Tt]he|THE)\s(?P<nth>{_NTHS})(?!\s?[\w-]))"
     r"|(?P<and>\s*&\s*)"
-    r"|(?<![\w.])(?P<short>(?i:United States of America|U\.?S\.?A|U\.S|U\.?K|U\.?A\.?E|N\.?Y\.?C)|US|\Aus\Z)\b\.?"
+    r"|(?<![\w.])(?P<short>(?i:United States of America|U\.?S\.?A|U\.S|U\.?K|U\.?A\.?E|N\.?Y\.?C)|US)\b\.?"
     r"(?!\.?[A-Za-z])"
     rf"|\b(?P<british>(?i:{'|'.join(_BRITISH)}))(?=(?i:e?s|ed|ing|ful)?\b)"
 )
+_NO_NAMES = frozenset(
+    "a all an are as at be both by called chairman choose editor for from has have in is just letter numeral numerals "
+    "of on only president rated the to use uses using was were with".split()
+)
+"""Words after which a numeral or ordinal is no part of a name: "the letter xi", "on the third"."""
 _NTH = re.compile(rf"([^\W\d_]+ the )({'|'.join(_ORDINALS)})")
 """A ruler in small letters; in a sentence, "the first" is no number of one."""
 _PLAIN = str.maketrans(
@@ -53,7 +61,7 @@ _LETTERS = {n: letter for letter, n in _VALUES.items()}
 
 def alike(text: str) -> str:
     """The text with such words in one spelling."""
-    if ruler := _NTH.fullmatch(text):
+    if (ruler := _NTH.fullmatch(text)) and ruler[1].split()[0].lower() not in _NO_NAMES:
         text = ruler[1] + ruler[2].capitalize()
     return _MANY.sub(_written, text if text.isascii() else text.translate(_PLAIN))
 
@@ -63,6 +71,9 @@ def _written(m: re.Match[str]) -> str:
         return _TITLES[m["title"][:2].capitalize()] + " "
     if m["street"]:
         return "Street"
+    before = m.string[max(0, m.start() - 20) : m.start()].split()
+    if (m["numeral"] or m["ordinal"]) and before and before[-1].strip("(\"'").lower() in _NO_NAMES:
+        return m[0]
     if m["numeral"] or m["war"]:
         return str(roman(m[0].upper()))
     if m["world"]:

@@ -216,7 +216,10 @@ def _matching(roles: Sequence[str]) -> re.Pattern[str]:
 def check_needed(rows: Sequence[Graded], protocol: str, where: str) -> None:
     """Raises ``InputError`` if no row is in a role that a protocol needs: its numbers would be of a remainder."""
     counts = Counter(row.role.removeprefix(BARE) for row in rows)
-    failed = any(row.role.removeprefix(BARE) == "whole" and row.outcome != "correct" for row in rows)
+    having = {i: {row.case for row in rows if row.role.removeprefix(BARE) == f"part:{i}"} for i in (0, 1)}
+    one_step = having[0] - having[1]  # has no scaffold
+    wholes = [row for row in rows if row.role.removeprefix(BARE) == "whole"]
+    failed = any(row.outcome != "correct" and row.case not in one_step for row in wholes)
     for role in about(protocol).needs:
         if role in counts or (role.startswith("scaffold:") and not failed):
             continue

@@ -192,3 +192,12 @@ def test_texts_side_by_side_are_items_of_a_list_as_numpy_prints_them(text: str, 
 def test_whole_numbers_that_no_float_can_hold_become_text() -> None:
     assert text_files.in_words(10**400) == "1" + "0" * 400
     assert [text_files.in_words(n) for n in (2**53 + 1, 39.0, 1.5, True)] == [str(2**53 + 1), "39", "1.5", True]
+
+
+def test_spaces_behind_a_quoted_cell_belong_to_no_cell(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('"a" ,b\n"x" ,5" pipe\n"say ""x"" , y"  ,z \n')
+    assert text_files.table(path, "fix") == (
+        ["a", "b"],
+        [(2, {"a": "x", "b": '5" pipe'}), (3, {"a": 'say "x" , y', "b": "z "})],
+    )

@@ -380,6 +380,7 @@ FAILURES, SUCCESSES = (SimpleNamespace(name=n, label=n, entries=[0] * k) for n, 
 @pytest.mark.parametrize(
     ("failing", "right", "said"),
     [(2, 2, None), (1, 5, "only 1 failure"), (5, 1, "only 1 success"),
+     (1, 1, "only 1 failure and 1 success"),
      (0, 1, "no failure with every part right among 9 cases (failure 3, success 2; 4 answers invalid)"),
      (1, 0, "no success"), (0, 0, "no case")],
 )  # fmt: skip

@@ -253,6 +253,7 @@ def test_changed_numbers_are_paired_by_place_also_after_numbers_of_several_words
     before, after = "Ann has twenty five pens, 4 pads and 2.50 or three.", "Ann has 9 pens, 7123 pads and 81.5 or 55."
     assert list(code_items._changes(before, after)) == [("4", 7123), ("2.5", 81.5), ("3", 55)]
     assert list(code_items._changes("He has no pen at 4.", "He has 3 pens at home.")) == []
+    assert list(code_items._changes("At the party two sang.", "At the party 7 sang.")) == [("2", 7)]
 
 
 def test_a_program_loses_its_docstrings_unless_nothing_else_would_be_left() -> None:

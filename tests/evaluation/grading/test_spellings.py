@@ -84,6 +84,18 @@ def test_small_and_capital_letters_make_no_other_spelling(name: str) -> None:
         assert {grade(said, "stop", gold, "text").outcome for gold in forms} == {"correct"}
 
 
+@pytest.mark.parametrize(("said", "gold"), [
+    ("the greek letter xi", "Xi"), ("president xi", "Xi"), ("The editor is vi.", "vi"), ("They use vi.", "Vi"),
+    ("4 in roman numerals is iv.", "IV"), ("4 in Roman numerals is IV.", "IV"), ("It is given by iv", "iv"),
+    ("The answer is us.", "us"), ("the us", "us"), ("Us.", "us"), ("on the third", "the third"),
+    ("Only the second", "the second"), ("was the third", "third"), ("2 MT HIGH", "2 mt high"),
+    ("6 FT TALL", "6 ft tall"), ("the st segment", "ST segment"), ("the ST segment", "st segment"),
+    ("during world war i many died", "world war i"), ("women have xx", "XX"),
+])  # fmt: skip
+def test_what_is_no_name_keeps_its_spelling_in_a_sentence(said: str, gold: str) -> None:
+    assert grade(said, "stop", gold, "text").outcome == "correct"
+
+
 @pytest.mark.parametrize(("said", "gold"), [("louis xvi", "Louis XIV"), ("Henry VII", "henry viii"),
                                             ("the ship is the u.s.s. enterprise.", "United States"),
                                             ("he came to us from ireland.", "United States")])  # fmt: skip

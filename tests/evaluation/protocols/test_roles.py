@@ -189,3 +189,11 @@ def test_a_case_set_is_found_by_its_name() -> None:
         assert found.case_set(one.name) is one
     with pytest.raises(KeyError):
         found.case_set("none of these")
+
+
+def test_failed_wholes_of_one_step_need_no_scaffolds(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    asked = [("a", "whole", "incorrect"), ("a", "part:0", "correct")]
+    asked += [("b", role, "correct") for role in ("whole", "part:0", "part:1")]
+    path.write_text("".join(json.dumps({"case": c, "role": r, "outcome": o}) + "\n" for c, r, o in asked))
+    assert metrics_from_file(path, "scaffolding")[0].metrics
