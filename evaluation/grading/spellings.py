@@ -26,6 +26,7 @@ _BRITISH: dict[str, str] = {
 }
 """British spellings, and the American ones. A plural or another ending follows either."""
 _NUMERAL = "(?=[IVX]{2})X{0,3}(?:IX|IV|V?I{0,3})"
+_TITLED = rf"(?=[IVX][ivx]{{2}}|I[ivx]\b)(?i:{_NUMERAL})"
 _NTHS = "|".join(written for w in _ORDINALS for written in (w.capitalize(), w.upper()))
 _ECG = "(?i:segment|elevation|depression)"
 """Words after ST, which is no saint and no street before them."""
@@ -33,7 +34,7 @@ _MANY = re.compile(
     r"(?P<title>\b(?:(?:[SMF]t|(?<!\d\s)[SMF]T)\b\.?\s+(?=[^\W\d_a-z])|(?<!\d\s)[sm]t\b\.?\s+(?=[^\W\d_]))"
     rf"(?!{_ECG}))"
     rf"|(?P<street>(?:(?<=\w\s)S[Tt]|(?<=[^\W\d_]\s)st)\b\.?(?!\s+(?:[^\W\d_a-z]|{_ECG})))"
-    rf"|(?P<numeral>(?<=[^\W\d_]\s)(?:{_NUMERAL}|{_NUMERAL.lower()}(?!\sjinping))(?!\w|'s))"
+    rf"|(?P<numeral>(?<=[^\W\d_]\s)(?:{_NUMERAL}|{_NUMERAL.lower()}(?!\sjinping)|{_TITLED})(?!\w|'s))"
     r"|(?P<war>(?<=\b(?i:War)\s)I(?!\w|')|(?<=\b(?i:world)\swar\s)i(?!\w|'))"
     r"|\b(?i:WW(?P<world>II?|[12]))(?!\w)"
     rf"|(?P<ordinal>(?<=[^\W\d_]\s)(?:[Tt]he|THE)\s(?P<nth>{_NTHS})(?!\s?[\w-]))"

@@ -221,11 +221,13 @@ def check_needed(rows: Sequence[Graded], protocol: str, where: str) -> None:
     wholes = [row for row in rows if row.role.removeprefix(BARE) == "whole"]
     failed = any(row.outcome != "correct" and row.case not in one_step for row in wholes)
     for role in about(protocol).needs:
-        if role in counts or (role.startswith("scaffold:") and not failed):
+        there_is = any(name == role or name.startswith(f"{role}:") for name in counts)  # in another wording, too
+        if there_is or (role.startswith("scaffold:") and not failed):
             continue
         there = ", ".join(f"{name!r} {n}" for name, n in counts.most_common())
         unknown = [name for name in counts if not _matching(about(protocol).roles).fullmatch(name)]
-        meant = [f"{name!r}: {hint[2:]}" for name in unknown if (hint := did_you_mean(name.strip().lower(), [role]))]
+        near = [name for name in unknown if name.strip().lower()[:4] == role[:4]]
+        meant = [f"{name!r}: {hint[2:]}" for name in near if (hint := did_you_mean(name.strip().lower(), [role]))]
         fix = meant[0] if meant else "add these rows, or give the protocol that they were asked with"
         raise InputError(f"{where}: no row has the role {role!r}, which {protocol} needs (roles here: {there}); {fix}")
 

@@ -22,6 +22,8 @@ SAME = [
     ("It was Henry V.", "Henry the Fifth"),
     ("Louis XIV", "Louis 14"),
     ("elizabeth the second", "Elizabeth II"),
+    ("Louis Xiv", "louis xiv"),
+    ("Elizabeth Ii", "Elizabeth II"),
     ("It is a gray theater.", "grey theatre"),
     ("Neighbors", "neighbours"),
     ("Ernest Hemmingway", "Ernest Hemingway"),

@@ -92,6 +92,8 @@ def test_imports_analyses_and_the_metrics_command_warn(tmp_path: Path, capsys: p
         ("part:0 part:1 Whole", "reasoning-gap", "'Whole': did you mean 'whole'?"),
         ("part:0 part:1 whole", "scaffolding", "no row has the role 'scaffold:1'"),
         ("part:0 part:1 whole", "double-gate", None),
+        ("part:0:paraphrase_1 part:1 whole", "double-gate", None),
+        ("part:1 pair:q1 whole", "reasoning-gap", "add these rows"),
     ],
 )
 def test_rows_of_which_none_has_a_role_that_the_protocol_needs_are_refused(
