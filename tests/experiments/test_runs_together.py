@@ -502,6 +502,7 @@ def test_a_case_is_the_same_in_all_runs_that_are_merged(tmp_path: Path) -> None:
     assert [c.id for c in joined] == ["a", "b", "c"]
     with pytest.raises(InputError, match=f"{tmp_path / 'y'}: case 'b' differs"):
         merge._join_cases([run("x", a="1", b="2"), run("y", b="3")])
+    (tmp_path / "x").mkdir()
     with pytest.raises(InputError, match=r"x/cases\.jsonl"):
         merge._join_cases([run("x")])
 
