@@ -17,6 +17,7 @@ from typing import Any
 from markdown import Markdown
 from markdown.extensions import Extension
 from markdown.preprocessors import Preprocessor
+from mkdocs.plugins import CombinedEvent, event_priority
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -58,16 +59,24 @@ class _Docstrings(Extension):
         md.preprocessors.register(_Sessions(md), "sessions", 40)  # before blocks of code are looked for
 
 
-def on_config(config: Any, **_: Any) -> Any:
+@event_priority(100)
+def _of_the_package(config: Any, **_: Any) -> Any:
+    """The reference is made from the package alone. mkdocstrings reads where it is before hooks of usual priority."""
+    config["plugins"]["mkdocstrings"].config["handlers"]["python"]["paths"] = [_package()]
+    return config
+
+
+def _read_from_disk(config: Any, **_: Any) -> Any:
     """Read examples in docstrings as code, also where mkdocstrings makes the page; let the search work from disk.
 
-    The reference is made from the package alone. For the search, the plugin ``offline`` would load a script from
-    another server.
+    For the search, the plugin ``offline`` would load a script from another server.
     """
-    config["plugins"]["mkdocstrings"].config["handlers"]["python"]["paths"] = [_package()]
     config["markdown_extensions"].append(_Docstrings())
     config["extra"]["polyfills"] = [_SEARCH]
     return config
+
+
+on_config = CombinedEvent(_of_the_package, _read_from_disk)
 
 
 def _package() -> str:

@@ -55,6 +55,10 @@ def test_the_reference_is_made_from_the_package_alone(monkeypatch: pytest.Monkey
     folder = Path(import_module("site_links")._package()) / "composcope"
     assert {p.name for p in folder.iterdir() if p.is_dir()} == {"evaluation", "experiments", "hooks", "probes"}
     assert all(p.suffix == ".py" for p in folder.iterdir() if p.is_file()) and (folder / "__init__.py").is_file()
+    config: Any = import_module("mkdocs.config").load_config(str(ROOT / "mkdocs.yml"))
+    config.plugins.on_startup(command="build", dirty=False)
+    made: Any = config.plugins.on_config(config).plugins["mkdocstrings"]
+    assert Path(made.get_handler("python")._paths[0]).name.startswith("composcope-docs-"), "found before the root is"
 
 
 def test_the_site_is_small_enough_for_the_wheel(site: Path) -> None:
