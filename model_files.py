@@ -106,7 +106,7 @@ def check_folder(folder: Path) -> None:
 
 
 def _weights(folder: Path) -> Iterator[Path]:
-    return (p for p in folder.iterdir() if p.suffix.lower() in (".safetensors", ".gguf"))
+    return (p for p in folder.glob("*") if p.suffix.lower() in (".safetensors", ".gguf"))  # none if it may not be read
 
 
 def find_gguf(name: str | Path) -> Path | None:

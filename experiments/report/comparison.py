@@ -12,8 +12,9 @@ from ..figures.drawing import encodable
 from ..figures.grouping import labels
 from ..figures.style import signed
 from ..run import write_text
-from ..run.compare import compare_runs, shared_cases
+from ..run.compare import compare_runs
 from ..run.reader import load
+from ..run.shared_cases import shared_cases
 from ..run.summary import metric_line
 from . import cases
 from .pictures import remove_scripts, write_script
