@@ -218,7 +218,7 @@ class Model:
                 input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True
             )
         if mask is not None:
-            setattr(cache, backend_transformers.MASK, mask)
+            backend_transformers.note_mask(cache, mask)
         return cache
 
     def generate(

@@ -197,25 +197,34 @@ def visits_of(
 
 
 MASK = "composcope_mask"
-"""Where a cache keeps the mask of the tokens whose keys and values it holds; copies of the cache keep it, too."""
+"""Where a cache keeps the mask of the tokens that it was made from, with the first keys it then had; copies of the
+cache keep both, too."""
+
+
+def note_mask(cache: Cache, mask: Shaped[Tensor, "batch past"]) -> None:
+    """Keep the mask of a cache's tokens beside it, for ``with_past``."""
+    setattr(cache, MASK, (mask, getattr(cache.layers[0], "keys", None)))
 
 
 def with_past(
     ids: Int[Tensor, "batch pos"], mask: Shaped[Tensor, "batch _"] | None, past: Cache | None
 ) -> Shaped[Tensor, "batch _"] | None:
     """The mask, with that of the earlier tokens before it where it is known and not given."""
-    before = getattr(past, MASK, None)
+    kept: tuple[Any, Any] = getattr(past, MASK, (None, None))
+    before, keys = kept
     if before is None or (mask is not None and mask.shape != ids.shape):
         return mask
     assert past is not None
     offset = int(past.get_seq_length())
     check_shapes(ids, None, past, offset)
-    if tuple(before.shape) != (len(ids), offset):
+    now: Any = getattr(past.layers[0], "keys", None)
+    if tuple(before.shape) != (len(ids), offset) or not (now is keys or torch.equal(now, keys)):
         if bool(before.all()):
             return mask  # nothing was padded, so copies of the cache with other rows or lengths have no padding, either
         raise ModelError(
             f"past of {len(ids)} rows and {offset} tokens: was made from {len(before)} rows and {before.shape[1]} "
-            "tokens with a mask, which does not fit any more; give the mask of all its tokens and the new ones"
+            "tokens with a mask, and changed since (its rows reordered, selected or repeated, or cut), so that the "
+            "mask does not fit any more; give the mask of all its tokens and the new ones"
         )
     return torch.cat([before, torch.ones_like(ids) if mask is None else mask.to(before)], 1)
 

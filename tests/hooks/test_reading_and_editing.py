@@ -315,6 +315,26 @@ def test_padding_among_earlier_tokens_is_not_attended_to_by_those_that_follow(le
         lm.run(more[:1], past=past)
 
 
+@pytest.mark.parametrize("change", ["reorder_cache", "batch_select_indices"])
+def test_a_cache_with_padding_whose_rows_changed_places_needs_their_mask(lm: Model, change: str) -> None:
+    ids, mask = lm.pad([[5, 6, 7, 8, 9], [10, 11]])
+    more = torch.tensor([[11, 42, 8], [20, 21, 22]])
+    past = lm.prefill(ids, mask)
+    want = lm.run(more.flip(0), past=past).logits.flip(0)
+    getattr(past, change)(torch.tensor([0, 1]))
+    assert torch.equal(lm.run(more.flip(0), past=past).logits.flip(0), want), "the same rows in the same places"
+    getattr(past, change)(torch.tensor([1, 0]))
+    for given in (None, torch.ones_like(more)):
+        with pytest.raises(ModelError, match=r"past of 2 rows and 5 tokens: .* changed since"):
+            lm.run(more, given, past=copy.deepcopy(past))
+    whole = torch.cat([mask.flip(0), torch.ones_like(more)], 1)
+    assert torch.allclose(lm.run(more, whole, past=past).logits, want, atol=1e-5)
+    past = lm.prefill(*lm.pad([[5, 6, 7], [10, 11, 12]]))
+    want = lm.run(more.flip(0), past=past).logits.flip(0)
+    getattr(past, change)(torch.tensor([1, 0]))
+    assert torch.allclose(lm.run(more, past=past).logits, want, atol=1e-5), "nothing is padded"
+
+
 def test_a_cache_without_padding_may_be_repeated_and_cut(lm: Model) -> None:
     past, more = lm.prefill(*lm.pad([[5, 9, 33, 14, 28]])), torch.tensor([[11, 42, 8]])
     with torch.no_grad():
