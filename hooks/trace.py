@@ -91,5 +91,9 @@ class Trace:
                 f"{type(self.model).__name__}: its forward pass fails on two tokens without a cache: "
                 f"{' '.join(str(e).split())[:200]}"
             ) from e
+        name = f"{type(self.model).__name__}: "
         if torch.isnan(logits).any():
-            raise ModelError(f"{type(self.model).__name__}: NaN logits for a two-token prompt; check weights and dtype")
+            raise ModelError(f"{name}NaN logits for a two-token prompt; check weights and dtype")
+        for i, call in enumerate(self.calls):  # some kernels turn what is NaN here into zeros
+            if not (torch.isfinite(call.query).all() and torch.isfinite(call.key).all()):
+                raise ModelError(f"{name}NaN or infinite queries or keys in attention {i}; check weights and dtype")

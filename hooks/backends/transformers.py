@@ -95,6 +95,8 @@ class Visit:
             raise ModelError(f"edit of {self.site}: gave {seen}, need a tensor of shape {tuple(x.shape)}")
         if y.dtype != x.dtype:
             raise ModelError(f"edit of {self.site}: gave {y.dtype}, need {x.dtype}; convert it with .to(x)")
+        if self.edit is not None and not torch.isfinite(y.detach()).all():
+            raise ModelError(f"edit of {self.site}: gave NaN or infinity, which some attention kernels turn into zeros")
         if self.wanted:
             self.kept = y if self.reducer is None else self.reducer(y)
             if self.kept is None:

@@ -364,6 +364,20 @@ def test_folders_without_weights_and_models_that_give_nan_are_refused(tmp_path: 
         load_model(model)
 
 
+@pytest.mark.parametrize("name", ["q", "k"])
+def test_nan_that_an_attention_kernel_turns_into_zeros_is_refused(name: Any) -> None:
+    model = tiny("llama", attn="sdpa")
+    lm, site = load_model(model), Site(1, name)
+    for value in (float("nan"), float("inf")):
+        with pytest.raises(ModelError, match=rf'edit of Site\(1, "{name}"\): gave NaN or infinity'):
+            lm.run(ids_of(), edit={site: lambda x, v=value: x * v})
+    with torch.no_grad():
+        model.get_submodule(f"model.layers.1.self_attn.{name}_proj").weight[3, 3] = float("nan")  # type: ignore[index]
+        assert torch.isfinite(model(ids_of()).logits).all(), "as transformers itself computes on a CPU"
+    with pytest.raises(ModelError, match="NaN or infinite queries or keys in attention 1"):
+        load_model(model)
+
+
 def test_a_tokenizer_without_pad_token_is_said_and_harmless() -> None:
     class Bare:
         pad_token_id = None
