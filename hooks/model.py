@@ -32,7 +32,7 @@ from .generation import greedy
 from .head import Unembedding, unembedding_of
 from .numerics import check_ends, check_ready, check_unmasked, foreign_hooks, unwrapped
 from .parts import embedding_of, empty_cache, input_device
-from .sites import Edit, Reducer, Run, Site, check_site, put, split
+from .sites import Edit, Reducer, Run, Site, check_functions, check_site, put, split
 
 _HARMLESS: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 """By model: whether left padding was found to change its numbers."""
@@ -159,16 +159,10 @@ class Model:
         """
         wanted: dict[Site, Reducer | None] = dict(read) if isinstance(read, Mapping) else dict.fromkeys(read)
         changes = _functions(edit)
-        given = changes, {s: f for s, f in wanted.items() if f is not None}
+        check_functions("read", {s: f for s, f in wanted.items() if f is not None})
         wanted, changes, with_heads = split(wanted, changes, self.anatomy)
         for site in (*wanted, *changes):
             check_site(site, self.anatomy.n_layers, self.anatomy.n_experts)
-        for what, functions in zip(("edit", "read"), given, strict=True):
-            for site, function in functions.items():
-                if not callable(function):
-                    or_tensor = " or a tensor" if what == "edit" else ""
-                    given_type = f"{what} of {site}: {type(function).__name__}"
-                    raise ModelError(f"{given_type}; give a function of the activation{or_tensor}")
         ids = self._check_ids(ids)
         for what, value, kind in (("mask", mask, Tensor), ("past", past, Cache)):
             if value is not None and not isinstance(value, kind):
@@ -367,7 +361,9 @@ def load_model(
 def _functions(edit: Mapping[Site, Edit | Float[Tensor, "..."]] | None) -> dict[Site, Edit]:
     if edit is not None and not isinstance(edit, Mapping):
         raise ModelError(f"edit of type {type(edit).__name__}; give {{site: function or tensor}}")
-    return {site: put(e) if isinstance(e, Tensor) else e for site, e in (edit or {}).items()}
+    found = {site: put(e) if isinstance(e, Tensor) else e for site, e in (edit or {}).items()}
+    check_functions("edit", found, " or a tensor")
+    return found
 
 
 def _tokenizer(tokenizer: Any) -> Any:

@@ -92,6 +92,13 @@ def check_site(site: Site, n_layers: int, n_experts: int | None = None) -> None:
         raise ModelError(f"{site}: the model has {have}")
 
 
+def check_functions(what: str, functions: Mapping[Site, object], or_else: str = "") -> None:
+    """Raise ``ModelError`` for edits or reducers (``what``) that are no functions."""
+    for site, function in functions.items():
+        if not callable(function):
+            raise ModelError(f"{what} of {site}: {type(function).__name__}; give a function of the activation{or_else}")
+
+
 def put(value: Float[Tensor, "..."], at: int | slice | list[int] | None = None) -> Edit:
     """The edit that puts another value of a site in: everywhere, or only at these positions.
 

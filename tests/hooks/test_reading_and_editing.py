@@ -436,6 +436,9 @@ def test_values_in_place_of_functions_are_refused_by_name() -> None:
     lm, site = load_model(tiny("llama")), Site(1, "neuron")
     with pytest.raises(ModelError, match=r'edit of Site\(1, "neuron"\): float; give a function'):
         lm.run(ids_of(), edit={site: 0.0})  # type: ignore[dict-item]
+    for value, named in ((None, "NoneType"), (3, "int")):
+        with pytest.raises(ModelError, match=rf'edit of Site\(1, "neuron"\): {named}; give a function'):
+            lm.generate([[5, 6]], 2, {site: value})  # type: ignore[dict-item]
     with pytest.raises(ModelError, match=r'read of Site\(1, "neuron"\): int; give a function'):
         lm.run(ids_of(), read={site: 3})  # type: ignore[dict-item]
 
