@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from numbers import Integral
 from typing import Literal, NamedTuple, get_args
 
+import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
@@ -87,7 +88,8 @@ def check_site(site: Site, n_layers: int, n_experts: int | None = None) -> None:
         raise ModelError(f"{site}: no such kind; use one of {', '.join(KINDS)}")
     if not 0 <= site.layer < n_layers:
         raise ModelError(f"{site}: the model has {n_layers} layers (0-{n_layers - 1})")
-    if site.expert is not None and (n_experts is None or not 0 <= site.expert < n_experts):
+    whole = isinstance(site.expert, Integral)
+    if site.expert is not None and (n_experts is None or not whole or not 0 <= site.expert < n_experts):
         have = "no experts" if n_experts is None else f"{n_experts} experts (0-{n_experts - 1})"
         raise ModelError(f"{site}: the model has {have}")
 
@@ -97,6 +99,17 @@ def check_functions(what: str, functions: Mapping[Site, object], or_else: str = 
     for site, function in functions.items():
         if not callable(function):
             raise ModelError(f"{what} of {site}: {type(function).__name__}; give a function of the activation{or_else}")
+
+
+def check_edit(site: Site, new: object, x: Shaped[Tensor, "..."]) -> None:
+    """Raise ``ModelError`` for a result of an edit that cannot stand in for the activation ``x``."""
+    if not isinstance(new, Tensor) or new.shape != x.shape:
+        seen = tuple(new.shape) if isinstance(new, Tensor) else type(new).__name__
+        raise ModelError(f"edit of {site}: gave {seen}, need a tensor of shape {tuple(x.shape)}")
+    if new.dtype != x.dtype:
+        raise ModelError(f"edit of {site}: gave {new.dtype}, need {x.dtype}; convert it with .to(x)")
+    if not torch.isfinite(new.detach()).all():
+        raise ModelError(f"edit of {site}: gave NaN or infinity, which some attention kernels turn into zeros")
 
 
 def put(value: Float[Tensor, "..."], at: int | slice | list[int] | None = None) -> Edit:
@@ -165,13 +178,12 @@ def _by_whole(sites: Mapping[Site, object], anatomy: Anatomy) -> dict[Site, list
 
 
 def _check(site: Site, anatomy: Anatomy) -> None:
+    check_site(site._replace(head=None), anatomy.n_layers, anatomy.n_experts)
     if site.kind not in _OF_QUERIES + _OF_KEYS:
         raise ModelError(f"{site}: {site.kind} has no heads; these kinds have: {', '.join(_OF_QUERIES + _OF_KEYS)}")
-    if not 0 <= site.layer < anatomy.n_layers:
-        return  # the whole site is refused with the number of layers
     n = anatomy.heads(site.layer)[site.kind in _OF_KEYS]
-    if not isinstance(site.head, int) or not 0 <= site.head < n:
-        raise ModelError(f"{site}: layer {site.layer} has {n} heads of this kind (0-{n - 1})")
+    if not isinstance(site.head, Integral) or not 0 <= site.head < n:
+        raise ModelError(f"{site}: layer {site.layer} has {n} heads of this kind (0-{n - 1}); give one of them")
 
 
 def _part(site: Site, anatomy: Anatomy, x: Tensor) -> Tensor:
@@ -199,13 +211,14 @@ def _reading(
 
 def _editing(edits: Mapping[Site, Edit], anatomy: Anatomy, own: Edit | None) -> Edit:
     def change(x: Tensor) -> Tensor:
-        x = x if own is None else own(x).clone()
+        if own is not None:
+            new = own(x.clone())
+            check_edit(next(iter(edits))._replace(head=None), new, x)
+            x = new.clone()
         for site, edit in edits.items():
             part = _part(site, anatomy, x)
             new = edit(part.clone())
-            if not isinstance(new, Tensor) or new.shape != part.shape:
-                seen = tuple(new.shape) if isinstance(new, Tensor) else type(new).__name__
-                raise ModelError(f"edit of {site}: gave {seen}, need a tensor of shape {tuple(part.shape)}")
+            check_edit(site, new, part)
             part.copy_(new)
         return x
 

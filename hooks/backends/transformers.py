@@ -21,7 +21,7 @@ from ...interrupts import held
 from .. import attention, experts
 from ..anatomy import Anatomy, Layer, Projection
 from ..parts import cut, decoder_of, first_tensor, logits_option, paste
-from ..sites import Edit, Reducer, Run, Site
+from ..sites import Edit, Reducer, Run, Site, check_edit
 from . import check_logits
 
 Put = Callable[[Float[Tensor, "*shape"]], Float[Tensor, "*shape"]]
@@ -90,13 +90,8 @@ class Visit:
         if self.wanted and torch.is_grad_enabled() and not x.requires_grad:
             x = x.detach().requires_grad_()
         y = x if self.edit is None else self.edit(x.clone())  # edits may write into their argument
-        if not isinstance(y, Tensor) or y.shape != x.shape:
-            seen = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
-            raise ModelError(f"edit of {self.site}: gave {seen}, need a tensor of shape {tuple(x.shape)}")
-        if y.dtype != x.dtype:
-            raise ModelError(f"edit of {self.site}: gave {y.dtype}, need {x.dtype}; convert it with .to(x)")
-        if self.edit is not None and not torch.isfinite(y.detach()).all():
-            raise ModelError(f"edit of {self.site}: gave NaN or infinity, which some attention kernels turn into zeros")
+        if self.edit is not None:
+            check_edit(self.site, y, x)
         if self.wanted:
             self.kept = y if self.reducer is None else self.reducer(y)
             if self.kept is None:

@@ -606,12 +606,16 @@ def test_several_heads_are_edited_together_and_gradients_arrive(lm: Model) -> No
         (Site(0, "head", head=4), "4 heads"),
         (Site(0, "pattern", head=-1), "4 heads"),
         (Site(7, "head", head=0), "3 layers"),
+        (Site(1.5, "head", head=0), "not a site"),  # type: ignore[arg-type]
+        (Site(0, "head", head=1.5), "4 heads"),  # type: ignore[arg-type]
+        (Site(0, "other", head=0), "no such kind"),  # type: ignore[arg-type]
     ],
 )
 def test_a_head_that_is_not_there_is_refused(lm: Model, site: Site, named: str) -> None:
     with pytest.raises(ModelError, match=named):
         lm.run(IDS, read=[site])
-    n = lm.anatomy.heads(0)[1]
+    n, some = lm.anatomy.heads(0)[1], Site(0, "q", head=np.int64(2))  # type: ignore[arg-type]
+    assert torch.equal(lm.run(IDS, read=[some]).acts[some], lm.run(IDS, read=[Site(0, "q")]).acts[Site(0, "q")][:, 2])
     with pytest.raises(ModelError, match=f"layer 0 has {n} heads of this kind"):
         lm.run(IDS, read=[Site(0, "k", head=n)])
 
@@ -619,6 +623,10 @@ def test_a_head_that_is_not_there_is_refused(lm: Model, site: Site, named: str) 
 def test_an_edit_of_a_head_must_keep_its_shape(lm: Model) -> None:
     with pytest.raises(ModelError, match=r"head=1.*\(1, 5, 8\)"):
         lm.run(IDS, edit={Site(0, "head", head=1): lambda x: x[..., :3]})
+    with pytest.raises(ModelError, match=r"head=1.*gave torch.float64, need torch.float32"):
+        lm.run(IDS, edit={Site(0, "head", head=1): lambda x: x.double()})
+    with pytest.raises(ModelError, match=r'edit of Site\(0, "head"\): gave NoneType'):
+        lm.run(IDS, edit={Site(0, "head"): lambda x: None, Site(0, "head", head=1): lambda x: x})  # type: ignore[dict-item]
 
 
 def test_whole_sites_alone_are_taken_where_heads_are_not_meant(lm: Model) -> None:
@@ -649,6 +657,7 @@ def test_sites_beyond_the_model_are_refused() -> None:
     wrong: list[tuple[Any, int | None, str]] = [
         (Site(3, "q"), None, "0-2"), (Site(0, "p"), None, "no such kind"), ((0, "q"), None, "not a site"),  # type: ignore[arg-type]
         (Site(0, "neuron", expert=4), 4, "0-3"), (Site(0, "neuron", expert=-1), 4, "0-3"),
+        (Site(0, "neuron", expert=1.5), 4, "0-3"),  # type: ignore[arg-type]
         (Site(0, "neuron", expert=0), None, "no experts"), (Site(0, "q", head=0), None, "single heads")]  # fmt: skip
     for site, n, said in wrong:
         with pytest.raises(ModelError, match=said):

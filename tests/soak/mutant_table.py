@@ -691,7 +691,7 @@ MUTANTS = (
     Mutant(E, "a case that crosses others has left its cluster", "return frozenset({cluster, *crossed} - {None}) if crossed else cluster", "return frozenset(crossed) if crossed else cluster", "tests/evaluation/test_written_and_read.py -k shares_is"),
     Mutant(P, "a result is placed where it is first written", "last = every(answer, body)[-1:]", "last = every(answer, body)[:1]", "tests/probes/test_faithfulness.py -k last_place"),
     Mutant(P, "the layer in the middle is one of the upper ones", "return slice((layers + 1) // 2, None)", "return slice(layers // 2, None)", READOUT + " -k upper_half"),
-    Mutant(H, "an edit of a whole site is lost beside one of its heads", "x = x if own is None else own(x).clone()", "x = x", READING + " -k editing_a_head"),
+    Mutant(H, "an edit of a whole site is lost beside one of its heads", "x = new.clone()", "x = x", READING + " -k editing_a_head"),
     Mutant(H, "a block may give states of another shape", "if x is None or y is None or x.shape != y.shape:", "if x is None or y is None:", PARTS + " -k map_states"),
     Mutant(X, "the lens is averaged over the middle layer too", "upper = above[(len(above) + 1) // 2 :].mean(0)", "upper = above[len(above) // 2 :].mean(0)", "tests/experiments/diagnosis/test_readings.py -k upper_half"),
     Mutant(X, "texts that were shown are told from the others as these were before", "[scores[c.id] for c in levels[k]], [scores[c.id] for c in levels[0]],", "[scores[c.id] for c in levels[k]], [before[c.id] for c in levels[0]],", "tests/experiments/validity/test_positive_controls.py -k every_level"),
