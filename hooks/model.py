@@ -174,9 +174,7 @@ class Model:
         length_limits.check_batch(self.model, ids, mask, offset)
         if mask is None and past is None:
             check_unmasked(ids, self.tokenizer)
-        for i in logits_at or ():
-            if not isinstance(i, int) or not -ids.shape[1] <= i < ids.shape[1]:
-                raise ModelError(f"logits_at {i!r}: there are {ids.shape[1]} positions (0-{ids.shape[1] - 1})")
+        logits_at = backend_transformers.check_positions(logits_at, ids.shape[1])
         hooks = foreign_hooks(self.model)
         with self._alone(), length_limits.keep_rotary_angles(self.model):
             if self.library is not None:
@@ -301,7 +299,7 @@ class Model:
         if lowest < 0 or highest >= rows:
             wrong = lowest if lowest < 0 else highest
             raise ModelError(f"token id {wrong}: the model's vocabulary has {rows}; wrong tokenizer?")
-        return ids.to(self.device)
+        return ids.to(self.device, torch.long)
 
 
 def load_model(

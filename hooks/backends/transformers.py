@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from operator import index
 from typing import Any, NamedTuple
 
 import torch
@@ -256,6 +257,8 @@ def check_shapes(
         if tuple(mask.shape) not in ((rows, width), (rows, offset + width)):
             over = f" or {(rows, offset + width)}" if offset else ""
             raise ModelError(f"mask of shape {tuple(mask.shape)}; need {(rows, width)}{over}, 1 for real tokens")
+        if not ((mask == 0) | (mask == 1)).all():
+            raise ModelError("mask: holds other values than 1 for real tokens and 0 for padding; give what pad returns")
         if not mask.bool().any(1).all():
             raise ModelError("mask: a row has no real token; every row needs at least one")
     keys = None if past is None or not offset else getattr(past.layers[0], "keys", None)
@@ -331,6 +334,18 @@ def run(
     logits = values.output.logits if few else logits_at(values.output.logits, at)
     check_logits(logits, type(model).__name__)
     return Run(logits, values.acts)
+
+
+def check_positions(at: Sequence[int] | None, width: int) -> list[int] | None:
+    """The positions whose logits are wanted, as a list; ``ModelError`` for others than those of ``width`` tokens."""
+    try:
+        found = None if at is None else [index(i) for i in at]
+    except TypeError as e:
+        raise ModelError(f"logits_at {at!r}: give a list of positions, such as [-1]") from e
+    for i in found or ():
+        if not -width <= i < width:
+            raise ModelError(f"logits_at {i}: there are {width} positions (0-{width - 1})")
+    return found
 
 
 def logits_at(logits: Float[Tensor, "batch pos vocab"], at: Sequence[int] | None) -> Float[Tensor, "batch at vocab"]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -128,6 +129,9 @@ def test_only_the_logits_that_are_asked_for_are_computed(name: str) -> None:
         every = lm.run(IDS, MASK, read=[site])
         with head.register_forward_pre_hook(lambda _, args: sizes.append(args[0].shape[1])):
             found = {at: lm.run(IDS, MASK, read=[site], logits_at=at) for at in ((-1,), (6, 0), ())}
+        for same in (np.array([6, 0]), torch.tensor([6, 0]), [np.int64(6), 0]):
+            assert torch.equal(lm.run(IDS, MASK, logits_at=same).logits, found[6, 0].logits)  # type: ignore[arg-type]
+        assert torch.equal(lm.run(IDS.to(torch.uint8), MASK.bool()).logits, every.logits)
     assert sizes == [1, 2, 0]
     for at, run in found.items():
         assert torch.equal(run.acts[site], every.acts[site])
@@ -144,6 +148,9 @@ def test_only_the_logits_that_are_asked_for_are_computed(name: str) -> None:
         ({"edit": {Site(1, "pattern", query="last"): lambda x: x}}, "last"),  # type: ignore[arg-type]
         ({"logits_at": [9]}, "0-8"),
         ({"logits_at": [0.5]}, "0.5"),
+        ({"logits_at": 1}, "logits_at 1: give a list of positions"),
+        ({"mask": torch.where(MASK == 1, 0.0, -1e9)}, "mask: holds other values than 1 for real tokens"),
+        ({"mask": MASK.cumsum(1)}, "mask: holds other values than 1 for real tokens"),
     ],
 )
 def test_a_position_that_is_not_there_is_named(given: dict[str, Any], said: str) -> None:
