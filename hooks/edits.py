@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
+from numbers import Integral
 from typing import TypeAlias
 
 import torch
@@ -81,6 +82,8 @@ def entry(edit: Edit) -> int:
 def check_rows(rows: Sequence[Edits], anatomy: Anatomy, n: int) -> None:
     """Raises ``InputError`` for edits that cannot be made in a prompt of ``n`` tokens."""
     for i, row in enumerate(rows):
+        if not isinstance(row, Sequence):
+            raise InputError(f"row {i}: {type(row).__name__}; a row is a list of Patch, Skip and Knockout")
         places = set()
         for edit in row:
             _check(edit, f"row {i}", anatomy, n)
@@ -101,11 +104,16 @@ def _cut(site: Site) -> tuple[int, str]:
 def _check(edit: Edit, where: str, anatomy: Anatomy, n: int) -> None:
     if not isinstance(edit, Patch | Skip | Knockout):
         raise InputError(f"{where}: {type(edit).__name__}; a row is a list of Patch, Skip and Knockout")
+    for name, number in vars(edit).items():
+        if name in ("layer", "position", "head", "query", "key") and not isinstance(number, Integral | None):
+            raise InputError(f"{where}: {type(edit).__name__} with {name} {number!r}; give a whole number")
     if isinstance(edit, Patch):
         check_site(edit.site, anatomy.n_layers, anatomy.n_experts)
         if edit.site.kind == "pattern" or edit.site.expert is not None:
             raise InputError(f"{where}: {edit.site} cannot be patched in rows; use lm.run(edit=...)")
         wide = anatomy.d_model if edit.site.kind.startswith("resid") or edit.site.kind.endswith("out") else None
+        if not isinstance(edit.value, Tensor):
+            raise InputError(f"{where}: value of type {type(edit.value).__name__} for {edit.site}; give a tensor")
         if edit.value.dim() != 1 or (wide is not None and len(edit.value) != wide):
             raise InputError(
                 f"{where}: value of shape {tuple(edit.value.shape)} for {edit.site}; need {wide or 'width'}"
@@ -125,7 +133,7 @@ def _check(edit: Edit, where: str, anatomy: Anatomy, n: int) -> None:
 
 def residual(layer: int) -> Site:
     """The residual stream after a block; -1: before block 0."""
-    return Site(0, "resid_pre") if layer < 0 else Site(layer, "resid_post")
+    return Site(0, "resid_pre") if layer == -1 else Site(layer, "resid_post")
 
 
 def back_patches(
@@ -135,8 +143,12 @@ def back_patches(
 
     ``own``: the prompt's states after every layer from -1 on, at these positions (``states``).
     """
-    if any(late <= early for late, early in pairs):
-        raise InputError(f"pairs {list(pairs)}: each is (late, early), with the late layer above the early one")
+    last = len(own) - 2
+    if not all(-1 <= early < late <= last for late, early in pairs):
+        need = f"each is (late, early), with the late layer above the early one, of layers -1 to {last}"
+        raise InputError(f"pairs {list(pairs)}: {need}")
+    if len(positions) != own.shape[1]:
+        raise InputError(f"{len(positions)} positions for states of {own.shape[1]}; give those of the states")
     return [[Patch(residual(early), p, own[late + 1, i]) for i, p in enumerate(positions)] for late, early in pairs]
 
 

@@ -25,7 +25,7 @@ from .budget import in_prefills, shrinking, suffix_rows
 from .edits import Edits, check_rows, first_cut, first_position, residual
 from .generation import check_room, follow
 from .length_limits import keep_rotary_angles
-from .model import Model
+from .model import EMPTY, Model
 from .parts import empty_cache
 from .rows import Prefix, prefill
 from .suffix import Suffix, suffix
@@ -112,7 +112,11 @@ def interchange(
     Raises ``InputError`` for edits and positions outside the prompt, ``ModelError`` if the model's attention cannot
     be recomputed exactly.
     """
+    if not len(ids):
+        raise InputError(EMPTY)
     check_rows(rows, lm.anatomy, len(ids))
+    if top < 0:
+        raise InputError(f"top is {top}; give the number of likeliest tokens to keep")
     if not len(read) or not all(0 <= p < len(ids) for p in read):
         raise InputError(f"read {list(read)}: give at least one position in 0-{len(ids) - 1}")
     if targets is not None and len(targets) != len(read):

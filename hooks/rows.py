@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..devices import is_out_of_memory
-from ..errors import ModelError
+from ..errors import InputError, ModelError
 from . import attention
 from .length_limits import check_suffix, keep_rotary_angles
 from .model import Model
@@ -167,6 +167,9 @@ def prefill(
     if lm.anatomy.context is not None and ids.shape[1] > lm.anatomy.context:
         raise ModelError(f"prompt of {ids.shape[1]} tokens: the model's context holds {lm.anatomy.context}; shorten it")
     wanted = tuple(Query(*q) for q in (queries or [(i, len(p) - 1) for i, p in enumerate(prompts)]))
+    for q in wanted:
+        if not (0 <= q.prompt < len(prompts) and 0 <= q.position < len(prompts[q.prompt])):
+            raise InputError(f"query at position {q.position} of prompt {q.prompt}: there is no such token")
     check_suffix(lm.model, min(map(len, prompts)) - 1, ids.shape[1] - 1)
     rows = torch.tensor([q.prompt for q in wanted], device=ids.device)
     cols = torch.tensor([q.position for q in wanted], device=ids.device)

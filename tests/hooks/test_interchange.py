@@ -292,6 +292,11 @@ def test_rows_that_begin_late_do_not_wait_for_early_ones() -> None:
         ([Knockout(0, 2, -1)], "before the query"),
         ([Knockout(0, 14, 0)], "position 14"),
         (["x"], "str"),
+        (Skip(0, 4), "row 1: Skip; a row is a list"),
+        ([Skip(1.5, 4)], "Skip with layer 1.5"),  # type: ignore[arg-type]
+        ([Skip(1, 4, head=0.5)], "Skip with head 0.5"),  # type: ignore[arg-type]
+        ([Knockout(1, 4, 2.5)], "Knockout with key 2.5"),  # type: ignore[arg-type]
+        ([Patch(residual(1), 3.5, torch.zeros(32))], "Patch with position 3.5"),  # type: ignore[arg-type]
         ("edit", "a row is a list"),
     ],
 )
@@ -354,6 +359,18 @@ def test_rows_of_knockouts_and_skips_by_layer_and_position() -> None:
         (lambda lm: states(lm, [IDS], [[0, 14]]), "prompt 0: positions [0, 14]; give at least one in 0-13"),
         (lambda lm: states(lm, [IDS], [[-1]]), "prompt 0: positions [-1]"),
         (lambda lm: interchange(lm, IDS, [[]], []), "read []: give at least one position in 0-13"),
+        (lambda lm: interchange(lm, [], [[]], [0]), "a prompt is empty"),
+        (
+            lambda lm: interchange(lm, IDS, [[Patch(residual(1), 3, [0.0] * 32)]], [13]),  # type: ignore[arg-type]
+            "row 0: value of type list for",
+        ),
+        (lambda lm: interchange(lm, IDS, [[]], [13], top=-1), "top is -1"),
+        (lambda lm: prefill(lm, [IDS, IDS[:3]], [(1, 3)]), "query at position 3 of prompt 1"),
+        (lambda lm: prefill(lm, [IDS], [(0, -1)]), "query at position -1 of prompt 0"),
+        (lambda lm: early_exits(lm, IDS, [3], [-1]), "token id -1: the head has 97 entries"),
+        (lambda lm: edits.back_patches(torch.zeros(4, 1, 32), [3], [(3, 1)]), "of layers -1 to 2"),
+        (lambda lm: edits.back_patches(torch.zeros(4, 1, 32), [3], [(2, -2)]), "of layers -1 to 2"),
+        (lambda lm: edits.back_patches(torch.zeros(4, 2, 32), [3], [(2, 1)]), "1 positions for states of 2"),
         (lambda lm: interchange(lm, IDS, [[]], [0, 14]), "read [0, 14]"),
         (lambda lm: interchange(lm, IDS, [[]], [-1]), "read [-1]"),
         (lambda lm: interchange(lm, IDS, [[]], [12, 13], targets=[1]), "1 targets for 2 positions"),
@@ -382,6 +399,8 @@ def test_the_first_and_the_last_place_and_token_are_taken() -> None:
     assert torch.equal(found.log_probs[:, 0, 1], found.target_log_probs[:, 0])
     assert torch.equal(found.log_probs[:, 1, 0], found.target_log_probs[:, 1])
     assert [x.shape[:2] for x in states(lm, [IDS], [[0, 13]])] == [(4, 2)]
+    with pytest.raises(ModelError, match="3 layers"):
+        states(lm, [IDS], [[0]], [-2])
 
 
 def test_rows_that_continue_are_as_many_as_their_new_tokens_allow(monkeypatch: pytest.MonkeyPatch) -> None:
