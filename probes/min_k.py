@@ -106,7 +106,7 @@ def _scored(ids: Ids, span: tuple[int, int] | None, i: int) -> tuple[int, int]:
     a, b = (1, len(ids)) if span is None else (max(1, span[0]), span[1])
     if len(ids) < 2:
         raise InputError(f"text {i}: {len(ids)} tokens; the first one is never scored, so give at least two")
-    if not a < b <= len(ids):
+    if not a < b <= len(ids) or (span is not None and span[0] < 0):
         raise InputError(f"text {i}: span {span} leaves nothing to score in {len(ids)} tokens")
     return a, b
 

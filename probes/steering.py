@@ -67,8 +67,9 @@ def steer(
         raise InputError(f"layers {list(layers)}: give each once, the lowest first, as the rows of along")
     if tuple(along.shape) != (wanted := (len(chosen), lm.anatomy.d_model)):
         raise InputError(f"along of shape {tuple(along.shape)}: need {wanted} (layer d_model)")
-    if not strengths or not all(s > 0 for s in strengths):
-        raise InputError(f"strengths {list(strengths)}: give at least one number above 0")
+    if not strengths or not all(s > 0 for s in strengths) or len({f"{s:g}" for s in strengths}) < len(strengths):
+        raise InputError(f"strengths {list(strengths)}: give different numbers above 0, at least one")
+    _check_recipients(recipients)
     own = prompt_end_states(lm, recipients, chosen)
     steps = {f"+{s:g}": s * along for s in strengths}
     most = max(strengths)
@@ -95,6 +96,7 @@ def patch(
     if not donors or any(len(group) != len(recipients) for group in donors.values()):
         sizes = {name: len(group) for name, group in donors.items()}
         raise InputError(f"donors {sizes} for {len(recipients)} recipients: give one donor per recipient in each group")
+    _check_recipients(recipients)
     own = prompt_end_states(lm, recipients, chosen)
     states = {name: prompt_end_states(lm, group, chosen) for name, group in donors.items()}
     generator = torch.Generator().manual_seed(seed)
@@ -104,6 +106,11 @@ def patch(
     states["none"] = own
     stacked = torch.stack(list(states.values()), 1)
     return _continue(lm, recipients, stacked, tuple(states), chosen, max_new_tokens, stop_ids)
+
+
+def _check_recipients(recipients: Sequence[Ids]) -> None:
+    if not recipients:
+        raise NoCasesError("0 recipients; give at least one prompt to continue")
 
 
 def _noise(along: Tensor, strength: float, n: int, seed: int) -> list[Tensor]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
+from operator import index
 from typing import Any, Literal
 
 import torch
@@ -114,7 +115,11 @@ def layout(
 
 def cue_counts(cue_tokens: int | Sequence[int], prompts: Sequence[Ids]) -> list[int]:
     """Cue tokens of every prompt, checked: at least one token must be context."""
-    cues = [int(cue_tokens)] * len(prompts) if isinstance(cue_tokens, int | Integral) else [int(c) for c in cue_tokens]
+    try:
+        one = isinstance(cue_tokens, int | Integral)
+        cues = [index(cue_tokens)] * len(prompts) if one else [index(c) for c in cue_tokens]
+    except TypeError as e:
+        raise InputError(f"cue_tokens is {cue_tokens!r}; give a whole number, or one per prompt") from e
     if len(cues) != len(prompts):
         raise InputError(f"{len(prompts)} prompts, {len(cues)} cue_tokens; give one of each")
     for i, (prompt, cue) in enumerate(zip(prompts, cues, strict=True)):

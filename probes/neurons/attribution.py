@@ -21,7 +21,7 @@ from torch import Tensor
 
 from ...errors import InputError
 from ...hooks.budget import in_prefills, row_budget, shrinking
-from ...hooks.capture import id_rows
+from ...hooks.capture import check_ids, id_rows
 from ...hooks.model import Model
 from ...hooks.module_hooks import check_gradients, frozen
 from ...hooks.precision import widened
@@ -301,10 +301,9 @@ def _attribute_batch(
     fed = [[*prompts[i], *answers[i][:-1]] for i in batch]
     queries = [Query(n, len(prompts[i]) - 1 + t) for n, i in enumerate(batch) for t in range(len(answers[i]))]
     targets = torch.tensor([t for i in batch for t in answers[i]], device=lm.device)
-    if int(targets.max()) >= lm.anatomy.vocab_size or int(targets.min()) < 0:
-        raise InputError(
-            f"answer token {int(targets.max())}: the vocabulary has {lm.anatomy.vocab_size}; wrong tokenizer?"
-        )
+    for t in (int(targets.min()), int(targets.max())):
+        if not 0 <= t < lm.anatomy.vocab_size:
+            raise InputError(f"answer token {t}: the vocabulary has {lm.anatomy.vocab_size}; wrong tokenizer?")
     table = _attribute_prefix(lm, prefill(lm, fed, queries), targets, how)
     result, start = {}, 0
     for i in batch:
@@ -346,6 +345,8 @@ def positive_by_position(lm: Model, prompt: Sequence[int], answer: int) -> Float
         raise InputError(
             "mixture of experts: its neurons are those of the chosen experts, not the same ones everywhere"
         )
+    check_ids(lm, prompt, "prompt")
+    check_ids(lm, [answer], "answer")
     check_gradients(lm)
     sites = [Site(layer, "neuron") for layer in range(lm.anatomy.n_layers)]
     with frozen(lm.model), torch.enable_grad():

@@ -108,6 +108,8 @@ def continue_patched(
         own: the index of the source that is each recipient's own state. It must change nothing: where keys, values and
             logits at the prompt's end confirm that, only a sample of layers (first, middle, last) is decoded.
     """
+    if max_new_tokens < 1:
+        raise InputError(f"max_new_tokens={max_new_tokens}; give at least 1")
     n, sources = len(recipients), states.shape[1]
     vocab = lm.anatomy.vocab_size
     base = torch.full((n + len(plain), max_new_tokens), -1, dtype=torch.long)

@@ -252,6 +252,13 @@ FLAT, HOLED = np.zeros((3, 2)), np.array([[1.0, np.nan]] * 3)
         (lambda lm: validity.planted_recovery([1.0, 2.0], n=1), NoCasesError, "2 baseline scores and n=1"),
         (lambda lm: neurons.causal_check(lm, [P], [[3]], []), InputError, "1 prompts, 1 answers, 0 sets"),
         (lambda lm: neurons.causal_check(lm, [P], [], [[(0, 1)]]), InputError, "1 prompts, 0 answers, 1 sets"),
+        (lambda lm: neurons.attribute(lm, P, [5, -1]), InputError, "answer token -1"),
+        (lambda lm: neurons.attribution.positive_by_position(lm, P, -1), InputError, "answer: ids lie in -1..-1"),
+        (lambda lm: neurons.attribution.positive_by_position(lm, [], 3), InputError, "prompt: no token ids"),
+        (lambda lm: lookback.ratios(lm, [P], [[3]], 1.5), InputError, "cue_tokens is 1.5"),  # type: ignore[arg-type]
+        (lambda lm: lookback.ratios(lm, [P], [[3]], [1.5]), InputError, "cue_tokens is [1.5]"),  # type: ignore[list-item]
+        (lambda lm: min_k.score(lm, [P], spans=[(-3, 3)]), InputError, "span (-3, 3) leaves nothing"),
+        (lambda lm: engine.generate(lm, [P], 0, []), InputError, "max_new_tokens=0"),
         (lambda lm: engine.transplant_all(lm, P, P[:3], [0]), InputError, "donor of 5 and recipient of 3"),
         (lambda lm: prompt_end._shares(([1], None), (2, 3)), InputError, "clusters: 1 labels for 2 prompts"),
         (lambda lm: prompt_end._shares((None, [1]), (2, 3)), InputError, "clusters: 1 labels for 3 prompts"),

@@ -119,6 +119,12 @@ def test_refusals_name_what_is_wrong(lm: Model) -> None:
         steering.steer(lm, PROMPTS, along, [0, 1])
     with pytest.raises(InputError, match="strengths"):
         steering.steer(lm, PROMPTS, along, [0], strengths=())
+    with pytest.raises(InputError, match="different numbers"):  # both would be "+1"
+        steering.steer(lm, PROMPTS, along, [0], strengths=(1, 1.0000001))
+    with pytest.raises(NoCasesError, match="0 recipients"):
+        steering.steer(lm, [], along, [0])
+    with pytest.raises(NoCasesError, match="0 recipients"):
+        steering.patch(lm, [], {"donor": []}, [0])
     with pytest.raises(InputError, match="layers"):
         steering.steer(lm, PROMPTS, along, [99])
     with pytest.raises(InputError, match="lowest first"):  # a direction would go in at another layer
