@@ -77,12 +77,13 @@ def hooked(hooks: Sequence[ModuleHook], n_queries: int) -> Iterator[None]:
 
 @uninterrupted
 def frozen(model: nn.Module) -> Iterator[None]:
-    """Inside, no parameter requires gradients."""
+    """Inside, no parameter requires gradients, and ``torch.inference_mode``, in which nothing has any, is off."""
     wanted = [p for p in model.parameters() if p.requires_grad]
     try:
         for p in wanted:
             p.requires_grad_(False)
-        yield
+        with torch.inference_mode(False):
+            yield
     finally:
         for p in wanted:
             p.requires_grad_(True)

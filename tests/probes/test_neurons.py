@@ -25,6 +25,7 @@ from composcope.probes.neurons.examples import _beyond_rounding, _per_case, _war
 from composcope.probes.neurons.paths import _check_norm, _factor
 from composcope.probes.neurons.quadrature import _TargetProbability
 from composcope.probes.neurons.sets import coarse
+from composcope.probes.patching import attribution_patching
 
 from ..oracles import neurons as oracle
 from ..tiny_models import tiny
@@ -251,6 +252,20 @@ def test_activation_times_gradient_is_what_it_says() -> None:
     lm = load_model(tiny("llama"))
     got = neurons.activation_times_gradient(lm, PROMPTS[0], [30])
     assert torch.allclose(got, literal(lm, PROMPTS[0], 30, [(1.0, 1.0)]), atol=3e-6)
+
+
+def test_inference_mode_is_left_where_gradients_are_needed_and_spoils_no_later_measure() -> None:
+    pairs: Any = ([PROMPTS[1]], [PROMPTS[1][::-1]], [(3, 4)])
+    for measure in (
+        lambda lm: neurons.attribute(lm, PROMPTS[0], [30]),
+        lambda lm: neurons.attribution.positive_by_position(lm, PROMPTS[0], 30),
+        lambda lm: attribution_patching(lm, *pairs).tensors["estimate"],
+    ):
+        lm = load_model(tiny("llama"))
+        with torch.inference_mode():
+            inside = measure(lm)
+            assert torch.is_inference_mode_enabled()
+        assert torch.equal(inside, measure(lm)) and torch.equal(inside, measure(load_model(tiny("llama"))))
 
 
 def test_the_model_is_as_before_after_attribution_and_after_a_failure() -> None:
