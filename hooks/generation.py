@@ -6,6 +6,7 @@ greedy(model, anatomy, prompts, {Site(3, "resid_post"): lambda x: x + direction}
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 
 import torch
 from jaxtyping import Float, Int
@@ -45,7 +46,7 @@ def check_room(model: PreTrainedModel, anatomy: Anatomy, prompt: int, new: int) 
 
     Raises ``ModelError`` if the prompt is computed differently before the continuation has been written.
     """
-    if new < 1:
+    if not isinstance(new, Integral) or new < 1:
         raise InputError(f"max_new_tokens={new}; give at least 1")
     if anatomy.context is not None and prompt + new - 1 > anatomy.context:
         raise InputError(

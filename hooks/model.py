@@ -167,6 +167,8 @@ class Model:
         for what, value, kind in (("mask", mask, Tensor), ("past", past, Cache)):
             if value is not None and not isinstance(value, kind):
                 raise ModelError(f"{what} of type {type(value).__name__}; give what {MADE[what]} returns")
+        if past is not None and len(past.layers) > (n := self.anatomy.n_layers):
+            raise ModelError(f"past of {len(past.layers)} layers, and the model has {n}; give what its prefill returns")
         mask = backend_transformers.with_past(ids, None if mask is None else mask.to(self.device), past)
         offset = 0 if past is None else int(past.get_seq_length())
         backend_transformers.check_shapes(ids, mask, past, offset)
@@ -200,6 +202,7 @@ class Model:
         mask = None if mask is None else mask.to(self.device)
         if mask is None:
             check_unmasked(ids, self.tokenizer)
+            check_ends(ids.tolist(), self.tokenizer, "give the mask (ones where they are meant)")
         backend_transformers.check_shapes(ids, mask, None, 0)
         check_left(self.model, self.anatomy, mask)
         cache = empty_cache(self.model)
@@ -265,7 +268,10 @@ class Model:
         ids = torch.full((len(lists), width), self.pad_id, dtype=torch.long)
         mask = torch.zeros(len(lists), width, dtype=torch.long)
         for i, row in enumerate(lists):
-            ids[i, : len(row)] = torch.tensor(row)
+            given = torch.tensor(row)
+            if given.is_floating_point():
+                raise ModelError(f"prompt {i} holds fractions, as {row[0]}; give token ids, which are whole numbers")
+            ids[i, : len(row)] = given
             mask[i, : len(row)] = 1
         return ids.to(self.device), mask.to(self.device)
 

@@ -70,7 +70,10 @@ def check_unmasked(ids: Int[Tensor, "batch pos"], tokenizer: Any) -> None:
         )
 
 
-def check_ends(rows: Sequence[Sequence[int]], tokenizer: Any) -> None:
+OWN_IDS = "give the texts, or each prompt's own ids in a list"
+
+
+def check_ends(rows: Sequence[Sequence[int]], tokenizer: Any, instead: str = OWN_IDS) -> None:
     """``ModelError`` for prompts that end with padding, which would be continued as text; see ``check_unmasked``."""
     padding = getattr(tokenizer, "pad_token_id", None)
     ends = (getattr(tokenizer, "bos_token_id", None), getattr(tokenizer, "eos_token_id", None))
@@ -78,8 +81,7 @@ def check_ends(rows: Sequence[Sequence[int]], tokenizer: Any) -> None:
         n = next((k for k, token in enumerate(reversed(row)) if token != padding), len(row))
         if n > (padding in ends):
             raise ModelError(
-                f"prompt {i} ends with {n} pad tokens ({padding}), which would be continued as text; give the texts, "
-                "or each prompt's own ids in a list"
+                f"prompt {i} ends with {n} pad tokens ({padding}), which would be continued as text; {instead}"
             )
 
 

@@ -379,6 +379,7 @@ def test_rows_of_knockouts_and_skips_by_layer_and_position() -> None:
         (lambda lm: forced(lm, IDS, [[1], []], [[]]), "continuation 1: no token"),
         (lambda lm: continued(lm, IDS, [[]], 0), "max_new_tokens=0; give at least 1"),
         (lambda lm: lm.generate([IDS], 0), "max_new_tokens=0; give at least 1"),
+        (lambda lm: lm.generate([IDS], 1.5), "max_new_tokens=1.5"),  # type: ignore[arg-type]
         (
             lambda lm: suffix(lm, IDS, prefill(lm, [IDS]), [[Skip(2, 4)], [Skip(0, 4)]], start=4, stop=14),
             "in the order",

@@ -35,7 +35,6 @@ def _tokenizer(pad: int | None, bos: int | None = None, eos: int | None = None) 
         (_tokenizer(3), IDS[:, 1:], "row 1 begins with 1 pad tokens (3)"),
         (_tokenizer(3, eos=3), IDS[:, 1:], None),
         (_tokenizer(3, bos=3), IDS[:, 1:], None),
-        (_tokenizer(3), IDS.flip(1), None),
         (_tokenizer(None), IDS, None),
         (_tokenizer(5), IDS, None),
         (None, IDS, None),

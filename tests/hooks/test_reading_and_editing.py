@@ -221,6 +221,11 @@ def test_mistakes_are_one_clear_line(tmp_path: Path) -> None:
         (lambda: lm.run(torch.zeros(0, 2, dtype=torch.long)), r"shape \(0, 2\)"),
         (lambda: lm.pad([]), "at least one token"),
         (lambda: lm.pad([[3], []]), "at least one token"),
+        (lambda: lm.pad([[3], [2.5, 1.5]]), "prompt 1 holds fractions, as 2.5"),  # type: ignore[list-item]
+        (
+            lambda: load_model(tiny("llama", num_hidden_layers=2)).run(ids_of(), past=lm.prefill(ids_of())),
+            "past of 3 l",
+        ),
         (lambda: lm.tokens("a text"), "tokenizer=..."),
         (lambda: lm.run([3, 9]), "token ids of type list"),  # type: ignore[arg-type]
         (lambda: lm.run(torch.tensor([[3.0]])), "token ids of type torch.float32"),
@@ -283,8 +288,12 @@ def test_prompts_that_end_with_padding_are_not_continued_as_text() -> None:
     tokenizer = SimpleNamespace(pad_token_id=3, eos_token_id=2, bos_token_id=1)
     lm = load_model(tiny("llama"), tokenizer)
     assert lm.generate([[5, 6, 7], [8, 9]], 2) == [lm.generate([row], 2)[0] for row in ([5, 6, 7], [8, 9])]
+    ids, mask = lm.pad([[5, 6, 7], [8, 9]])
     with pytest.raises(ModelError, match="prompt 1 ends with 1 pad tokens"):
-        lm.generate(lm.pad([[5, 6, 7], [8, 9]])[0], 2)
+        lm.generate(ids, 2)
+    with pytest.raises(ModelError, match=r"prompt 1 ends with 1 pad tokens .*; give the mask"):
+        lm.prefill(ids)  # what follows would attend to the padding
+    assert lm.run(ids).logits.shape == (2, 3, 97) and lm.prefill(ids, mask).get_seq_length() == 3
     tokenizer.pad_token_id = 2
     assert lm.generate([[5, 6, 2]], 2), "a text may end with the token that ends texts"
     with pytest.raises(ModelError, match="prompt 0 ends with 2 pad tokens"):
