@@ -109,7 +109,7 @@ def check_edit(site: Site, new: object, x: Shaped[Tensor, "..."]) -> None:
     if new.dtype != x.dtype:
         raise ModelError(f"edit of {site}: gave {new.dtype}, need {x.dtype}; convert it with .to(x)")
     if not torch.isfinite(new.detach()).all():
-        raise ModelError(f"edit of {site}: gave NaN or infinity, which some attention kernels turn into zeros")
+        raise ModelError(f"edit of {site}: gave NaN or infinity (attention may make zeros of it); give finite numbers")
 
 
 def put(value: Float[Tensor, "..."], at: int | slice | list[int] | None = None) -> Edit:
