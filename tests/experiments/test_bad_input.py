@@ -15,7 +15,8 @@ import torch
 from exit_codes import done
 from safetensors.torch import load_file, save_file
 
-from composcope.evaluation.cases import Case, write_cases
+from composcope.errors import InputError
+from composcope.evaluation.cases import Case, read_cases, write_cases
 from composcope.experiments.cli import main
 from composcope.experiments.run import read_json
 
@@ -160,6 +161,11 @@ def test_an_unknown_benchmark_or_protocol_is_named(
 ) -> None:
     assert run("evaluate", taught, tmp_path / "none.jsonl", tmp_path / "r") == 1
     assert f"--benchmark {tmp_path / 'none.jsonl'}: no such benchmark file" in error_of(capsys)
+    near = case_file.with_name("caes.jsonl")
+    assert run("evaluate", taught, near, tmp_path / "r") == 1
+    assert error_of(capsys).endswith(f"did you mean '{case_file}'?")
+    with pytest.raises(InputError, match=f"did you mean '{case_file}'"):
+        read_cases(near)
     assert run("evaluate", taught, "organism:sums", tmp_path / "r") == 1
     assert "--benchmark organism:sums: no such benchmark" in error_of(capsys)
     assert run("evaluate", taught, "organism:mixd", tmp_path / "r") == 1
