@@ -42,11 +42,15 @@ def at_home(path: str | Path) -> Path:
 
 def beside(name: str | Path, wanted: Callable[[Path], bool] = Path.is_file) -> str:
     """``; did you mean ...?`` with that ``wanted`` file beside a missing one whose name is nearest to its name."""
+    from difflib import get_close_matches
+
     missing = Path(name)
     try:
-        there = [p.name for p in at_home(missing).parent.iterdir() if wanted(p)]
+        found = [p for p in at_home(missing).parent.iterdir() if wanted(p)]
     except OSError:  # the folder above is missing, too, or closed to us
         return ""
+    # A common suffix makes no two names alike.
+    there = [p.name for p in found if p.is_dir() or get_close_matches(missing.stem, [p.stem])]
     return did_you_mean(missing.name, there, str(name).rstrip("/").removesuffix(missing.name))
 
 

@@ -159,9 +159,11 @@ def test_a_broken_case_file_is_refused_with_line_and_field(
 def test_an_unknown_benchmark_or_protocol_is_named(
     taught: Path, case_file: Path, tmp_path: Path, capsys: Capture
 ) -> None:
+    (tmp_path / "rows.jsonl").touch()
     assert run("evaluate", taught, tmp_path / "none.jsonl", tmp_path / "r") == 1
-    assert f"--benchmark {tmp_path / 'none.jsonl'}: no such benchmark file" in error_of(capsys)
-    near = case_file.with_name("caes.jsonl")
+    assert f"--benchmark {tmp_path / 'none.jsonl'}: no such benchmark file" in (said := error_of(capsys))
+    assert "did you mean" not in said
+    near = case_file.with_name("smus.jsonl")
     assert run("evaluate", taught, near, tmp_path / "r") == 1
     assert error_of(capsys).endswith(f"did you mean '{case_file}'?")
     with pytest.raises(InputError, match=f"did you mean '{case_file}'"):
