@@ -15,12 +15,12 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .errors import InputError
+from .errors import InputError, did_you_mean
 
 
 def as_path(value: Any, what: str) -> Path:
@@ -38,6 +38,20 @@ def at_home(path: str | Path) -> Path:
         return Path(path).expanduser()
     except RuntimeError:
         return Path(path)
+
+
+def beside(name: str | Path, wanted: Callable[[Path], bool] = Path.is_file) -> str:
+    """``; did you mean ...?`` with that ``wanted`` file beside a missing one whose name is nearest to its name."""
+    from difflib import get_close_matches
+
+    missing = Path(name)
+    try:
+        found = [p for p in at_home(missing).parent.iterdir() if wanted(p)]
+    except OSError:  # the folder above is missing, too, or closed to us
+        return ""
+    # A common suffix makes no two names alike.
+    there = [p.name for p in found if p.is_dir() or get_close_matches(missing.stem, [p.stem])]
+    return did_you_mean(missing.name, there, str(name).rstrip("/").removesuffix(missing.name))
 
 
 def write_text(path: str | Path, text: str) -> Path:

@@ -16,7 +16,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from .errors import ModelError, did_you_mean
+from . import files
+from .errors import ModelError
 from .files import at_home, file_sha256, put_in_place
 from .terminal import to_stderr
 
@@ -85,14 +86,7 @@ def not_cached(name: str, why: str) -> str:
 
 def beside(name: str) -> str:
     """``; did you mean ...?`` with the folder or GGUF file beside a missing one whose name is nearest to its name."""
-    missing = Path(name)
-    folder = at_home(missing).parent
-    try:
-        there = [p.name for p in folder.iterdir() if p.is_dir() or p.suffix.lower() == ".gguf"]
-    except OSError:  # the folder above is missing, too, or closed to us
-        return ""
-    above = name.rstrip("/").removesuffix(missing.name)
-    return did_you_mean(missing.name, there, above)
+    return files.beside(name, lambda p: p.is_dir() or p.suffix.lower() == ".gguf")
 
 
 def check_folder(folder: Path) -> None:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import InputError
+from . import grading
 from .asks import Ask, Grade, Response
 from .case import Case
 from .engines.base import Engine, with_thinking_open
 from .graded import Graded
-from .grading.grade import grade as by_rules
 from .grading.lists import stopped_at_a_part
 from .journal import Journal, ask_identity
 from .judging import JudgedGrades, second_opinions
@@ -97,7 +97,7 @@ def evaluate(
     Raises ``InputError`` for a protocol that asks one thing twice in different words, and whatever the engine or the
     journal raise; all that was answered before is then in the journal.
     """
-    grader = _Grader(grade or by_rules)
+    grader = _Grader(grade or grading.grade)
     journal.begin(engine.identity, engine.provenance)
     state = _State(journal, engine, progress or (lambda _: None), max_asks)
     grades: dict[str, dict[str, Grade]] = {case.id: {} for case in cases}

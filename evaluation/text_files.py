@@ -263,6 +263,10 @@ def table(
                 raise InputError(f"{path}:{reader.line_num}: {seen}; put quotes around text that holds commas")
             rows.append((reader.line_num, {c: cells[i] if i < len(cells) else "" for i, c in kept}))
     except csv.Error as e:
+        if "expected after" in str(e):
+            row = re.split(r"\r\n?|\n", text)[begins - 1][:_SHOWN]
+            end = "write quotes inside a quoted cell twice, or quote no part of a cell"
+            raise InputError(f"{path}:{begins}: {row!r}... has text behind a closing quote; {end}") from e
         raise InputError(f"{path}:{begins}: not valid CSV ({e}); {fix}") from e
     finally:
         csv.field_size_limit(usual)

@@ -20,7 +20,7 @@ from ..errors import ComposcopeError, InputError
 from ..evaluation.protocols.presenting import REASONING
 from ..evaluation.shards import Shard
 from ..files import as_path, file_sha256, text_hash
-from ..terminal import quietly
+from ..terminal import how_many, quietly
 from .config import Config
 from .console import exits
 from .console.printing import Reporter
@@ -29,7 +29,7 @@ from .evaluating.ask_plan import LoadedBenchmark, ask_options, load_benchmark, p
 from .evaluating.evaluate import evaluate
 from .models.target import Target, loading_of, open_judge
 from .run import summary
-from .run.folder import MEASURED, check_own, check_place
+from .run.folder import MEASURED, check_own, check_place, unfinished
 from .run.provenance import plugin_files, source_hash
 from .run.reader import RunData, read_run
 from .run.schema import Evaluated
@@ -108,6 +108,7 @@ def investigate(
     quiet: bool = False,
     bars: bool = True,
     contrast: bool = True,
+    ask: bool = True,
     report: bool | None = True,
     probe: ProbeStep | None = None,
     diagnose: bool | None = False,
@@ -117,10 +118,10 @@ def investigate(
     """Evaluate a model on a benchmark and probe its composition failures against matched successes.
 
     ``contrast=False`` stops after the evaluation, ``report=False`` before the report (None: it is drawn only if
-    something that it shows has changed); ``bars=False`` leaves out progress bars; ``probe`` replaces the usual probes;
-    ``diagnose`` also names the cause of each failure (None: if that takes less than two minutes). ``benchmark`` and
-    ``target`` can be passed if they are loaded already; such a target is left open. Raises ``ComposcopeError`` for any
-    error that the user can fix.
+    something that it shows has changed); ``ask=False`` takes a run that a limit stopped as it is; ``bars=False`` leaves
+    out progress bars; ``probe`` replaces the usual probes; ``diagnose`` also names the cause of each failure (None: if
+    that takes less than two minutes). ``benchmark`` and ``target`` can be passed if they are loaded already; such a
+    target is left open. Raises ``ComposcopeError`` for any error that the user can fix.
     """
     start = time.monotonic()
     if not isinstance(config, Config):
@@ -143,9 +144,14 @@ def investigate(
         plan = plan.for_model(target.prompting, target.tokenizer, target.engine)
         config = plan.settled(config)
         judge = open_judge(config)
-        begun = begin_run(folder, config.as_config(), identity=plan.identity(target))
+        partly = None if ask else _stopped(folder)
+        begun = begin_run(folder, config.as_config(), identity=plan.identity(target), asks=partly is None)
         with begun as run, reporter.logging_warnings(run.path / "log.txt"):
-            evaluated = evaluate(run, plan, target, judge, config, reporter)
+            if partly is None:
+                evaluated = evaluate(run, plan, target, judge, config, reporter)
+            else:
+                evaluated = read_run(run.path).evaluated()
+                reporter.say(f"{run.name}: {partly}")
             run.record(**target.record())
             if not contrast:
                 return Investigation(run.path, evaluated)
@@ -155,6 +161,15 @@ def investigate(
                 _diagnose(run, target, reporter, wanted=diagnose)
             written = None if report is False else _show(run, reporter, again=report is True)
             return Investigation(run.path, evaluated, missing, written, time.monotonic() - start)
+
+
+def _stopped(folder: Path) -> str | None:
+    """Of a run that a limit stopped: that it is not finished, and how many of its asks have no answer; else None."""
+    run = read_run(folder)
+    if not run.manifest.stopped:
+        return None
+    missing = how_many(len(run.asks.keys() - run.journal.responses.keys()), "ask")
+    return f"{unfinished(folder)}; {missing} of {len(run.asks)} so far without an answer: only the others are probed"
 
 
 def own_benchmark(run: RunData, config: Config) -> LoadedBenchmark | None:
@@ -206,6 +221,8 @@ def probe_shard(config: Config, folder: str | Path, shard: str, *, quiet: bool =
         )
     reporter = Reporter(None, quiet=quiet)
     found = read_run(path).evaluated()
+    if (partly := _stopped(path)) is not None:
+        reporter.say(f"{path.name}: {partly}")
     with quietly(quiet):
         loaded = load_target(loading_of(config), path, reporter.say)
     with closing(loaded) as target:

@@ -295,14 +295,18 @@ def adjusted(
     Covariates come worst first; those that do not vary, or for which there are too few pairs, are left. Errors respect
     what pairs share.
     """
-    names = [n for n, x in covariates.items() if np.ptp(x) > 1e-12][: len(d) // PAIRS_EACH]
-    design = np.column_stack([np.ones(len(d)), *(covariates[n] for n in names)])
-    while names and np.linalg.matrix_rank(design) < design.shape[1]:
-        names, design = names[:-1], design[:, :-1]
+    names: list[str] = []
+    design = np.ones((len(d), 1))
+    for name, x in covariates.items():
+        wider = np.column_stack([design, x])
+        if design.shape[1] <= len(d) // PAIRS_EACH and np.linalg.matrix_rank(wider) == wider.shape[1]:
+            names, design = [*names, name], wider
+        elif names and np.linalg.matrix_rank(wider[:, 1:]) == design.shape[1] - 1:
+            names.append(name)  # the others give it, as "operation add" does "operation mul"; it takes no one's place
     if not names or np.ptp(d) <= 1e-12 * np.abs(d).max():
         return {}, []
     fit = dependence.regression(d, design, clusters)
-    if not fit.known or fit.clusters < len(names) + 2:
+    if not fit.known or fit.clusters < design.shape[1] + 1:
         return {}, []
     low, high = fit.interval(level)
     left = d - design @ np.linalg.lstsq(design, d, rcond=None)[0]

@@ -57,7 +57,9 @@ def joint_stability(sources: Sequence[Source]) -> Analysis:
     for source in sources:
         atoms |= case_atoms(source)
     kinds: dict[str, Kind] = {case: kind for case, own in atoms.items() if (kind := kind_of(own, joint)) is not None}
-    metrics: list[Metric] = [counting.rate("atom_stability", list(joint.values()), {"per": "fact", "runs": "all"})]
+    metrics: list[Metric] = [
+        counting.rate("atom_stability", list(joint.values()), {"per": "fact", "runs": "all"}, of=None)
+    ]
     for source, table in zip(sources, tables, strict=True):
         metrics += _per_run(source, table, kinds, atoms)
     stable = [{"atom": _text(a)} for a, v in joint.items() if v is True]
@@ -117,11 +119,11 @@ def expectation(source: Source) -> Analysis:
     by_k: dict[int, list[tuple[Truth, Hashable]]] = {}
     for own in case_atoms(source).values():
         by_k.setdefault(len(own), []).append((counting.all_of(table.get(a) for a in own), frozenset(own)))
-    metrics = [counting.rate("atom_stability", list(table.values()), {"per": "fact"})]
+    metrics = [counting.rate("atom_stability", list(table.values()), {"per": "fact"}, of=None)]
     rows = []
     for k, found in sorted(by_k.items()):
         values, about = [v for v, _ in found], [atoms for _, atoms in found]
-        metrics.append(counting.rate("jointly_stable", values, {"facts": k}, clusters=about))
+        metrics.append(counting.rate("jointly_stable", values, {"facts": k}, of=None, clusters=about))
         share = metrics[-1].value
         expected = s**k
         ratio = share / expected if share is not None and expected else None
@@ -189,15 +191,15 @@ def _one(name: str, answers: Answers, cases: Sequence[str]) -> list[Metric]:
     right = [counting.truth(row) for row, _ in rows]
     abstained = [None if row.outcome == "invalid" else row.outcome == "abstained" for row, _ in rows]
     metrics = [
-        counting.rate("composition", right, group, clusters=near),
-        counting.rate("abstention", abstained, group, clusters=near),
+        counting.rate("composition", right, group, of=None, clusters=near),
+        counting.rate("abstention", abstained, group, of=None, clusters=near),
     ]
     texts = [text for _, text in rows]
     if any(t is not None for t in texts):
         closed = [None if t is None else "</answer>" in t for t in texts]
         wanted = name in prompts.FORMATS and prompts.FORMATS[name].extract == "xml"
         note = None if wanted else "this format does not ask for tags"
-        metrics.append(counting.rate("closing_tag", closed, group, clusters=near, note=note))
+        metrics.append(counting.rate("closing_tag", closed, group, of=None, clusters=near, note=note))
     return metrics
 
 
@@ -217,7 +219,7 @@ def _agreement(names: Sequence[str], formats: Mapping[str, Answers], cases: Sequ
         values.append(None if None in answers else len(set(answers)) == 1)
     metric = "agreement" if len(names) == 2 else "all_identical"
     near = _near(formats[names[0]][case][0] for case in cases)
-    return counting.rate(metric, values, {"prompts": " = ".join(names)}, clusters=near)
+    return counting.rate(metric, values, {"prompts": " = ".join(names)}, of=None, clusters=near)
 
 
 def _near(rows: Iterable[Graded]) -> list[Hashable]:

@@ -189,7 +189,7 @@ def _shares(labels: Sequence[str], near: Sequence[Hashable]) -> list[Metric]:
 
     def share(name: str, rows: Sequence[int], of: Sequence[str], group: Mapping[str, Any], note: str | None) -> Metric:
         values: list[counting.Truth] = [labels[i] in of for i in rows]
-        return counting.rate(name, values, group, clusters=[near[i] for i in rows], note=note)
+        return counting.rate(name, values, group, of=None, clusters=[near[i] for i in rows], note=note)
 
     every = range(len(labels))
     metrics = [share("artefact_share", every, ARTEFACTS, {}, "of the gate-passing failures")]

@@ -121,7 +121,12 @@ def _fact(row: Mapping[str, Any], n: int, wanted: int | None, where: str) -> Fac
     rest = date is not None and not date.month and len(re.findall(r"\d+", text)) > 1
     if twice := _TWO_DATES.fullmatch(text):
         day, month = map(int, twice.groups())
-        rest = rest or (day != month and max(day, month) <= 12)  # of March or of February
+        if day != month and max(day, month) <= 12:  # of March or of February
+            year = text[-4:]
+            raise InputError(
+                f"{where}: {name} is {text!r}, which may be two dates; give {year}-{month:02d}-{day:02d} or "
+                f"{year}-{day:02d}-{month:02d}"
+            )
     if date is None or date.year is None or rest or not dates.is_real(text):
         raise InputError(f"{where}: {name} is {text!r}; give a year or date (1969, July 1969, 1969-07-20, 44 BC)")
     unknowable = row.get("unknowable", False)

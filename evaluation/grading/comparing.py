@@ -202,15 +202,15 @@ def _dated(said: Said, found: dates.DateReading, wanted: Sequence[dates.Date], t
         matches = [m for gold in wanted if date and (m := dates.compare(date, gold, tolerance)) is not None]
         if date is not None and matches:
             return _right(dates.show(date), matches[0])
+    if found.date is None and found.reason == "hedged" and dates.within(said.text, wanted):
+        return _right(said.text, "date")
     if any(dates.compare(d, gold, tolerance) for d in found.rivals for gold in wanted):
         return undecided(said.text, "several dates")
     if (other := dates.other_reading(found.date)) and any(dates.compare(other, gold, tolerance) for gold in wanted):
         return undecided(said.text, "two readings")
     if found.date is None:
-        within = found.reason == "hedged" and dates.in_year(said.text, wanted)
-        return _right(said.text, "date") if within else _wrong(said.text, found.reason)
-    shown = dates.show(found.date)
-    return _wrong(shown, "incomplete" if dates.incomplete(found.date, wanted[0]) else None)
+        return _wrong(said.text, found.reason)
+    return _wrong(dates.show(found.date), "incomplete" if dates.incomplete(found.date, wanted[0]) else None)
 
 
 def _text(said: Said, asked: Asked) -> Verdict:

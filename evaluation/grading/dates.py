@@ -32,6 +32,7 @@ _ELSEWHERE = (
     "ocak şubat mart nisan mayıs haziran temmuz ağustos eylül ekim kasım aralık",
 )
 _MONTH_NUMBER |= {m: i for row in _ELSEWHERE for i, m in enumerate(row.split(), 1) if m not in _MONTH_NUMBER}
+_SHORT = "|".join(m[:3] for m in _MONTHS)
 _ENGLISH = [*_MONTHS, *(m[:3] for m in _MONTHS), "sept"]
 _MONTH = rf"(?P<month>{'|'.join(sorted(_ENGLISH, key=len, reverse=True))})\b\.?"
 _MONTH_AFTER_DAY = rf"(?P<month>{'|'.join(sorted(_MONTH_NUMBER, key=len, reverse=True))})\b\.?"
@@ -53,7 +54,7 @@ _PATTERNS = [
         r"(?<![\d/])(?P<day>1[3-9]|2\d|3[01])/(?P<month>[01]?\d)/(?P<year>\d{4})(?![\d/])",
         r"(?<![\d.])(?P<day>[0-3]?\d)\.\s?(?P<month>[01]?\d)\.\s?(?P<year>\d{4})(?![\d])",
         r"(?<![\d-])(?P<day>[0-3]?\d)-(?P<month>[01]?\d)-(?P<year>\d{4})(?![\d-])",
-        rf"(?<!\w){_DAY}[\s-]+(?:(?:of|de|di)\s+)?{_MONTH_AFTER_DAY},?[\s-]+{_IN}{_AD}{_YEAR}(?!\d){_ERA}?",
+        rf"(?<!\w){_DAY}[\s-]+(?:(?:of|de|di)\s+)?{_MONTH_AFTER_DAY},?[\s-]+{_IN}{_AD}{_YEAR}(?!\d|\s+(?:{_SHORT})){_ERA}?",
         rf"\b{_MONTH}\s+{_DAY},?\s+{_IN}{_AD}{_YEAR}(?!\d){_ERA}?",
         rf"(?<!\w){_SPELLED_DAY}\s+(?:of\s+)?{_MONTH},?\s+{_IN}(?P<year>\d{{4}})(?!\d)",
         rf"\b{_MONTH}\s+(?:the\s+)?{_SPELLED_DAY},?\s+{_IN}(?P<year>\d{{4}})(?!\d)",
@@ -72,7 +73,6 @@ _PATTERNS = [
 _SPOKEN = 60
 """Most characters of a year in words."""
 _COARSE = re.compile(r"\b(?:\d{3,4}['’]?s|\d{1,2}(?:st|nd|rd|th)[\s-]+century|\w+(?:st|nd|rd|th)[\s-]+century)\b", re.I)
-_SHORT = "|".join(m[:3] for m in _MONTHS)
 _SENTENCE = re.compile(
     rf"(?<=[a-z\d)][.!?])(?<!\d\.)(?<!\b(?i:{_SHORT})\.)(?<!\b(?i:sept)\.)\s+"
     r"|(?<=\d\.)\s+(?=[A-Z][a-z]*\s)(?!\w+\s+\d)|\n+"
@@ -302,10 +302,12 @@ def compare(date: Date, gold: Date, tolerance: int = 0) -> str | None:
     return "date" if difference == 0 else "consistency" if difference <= tolerance else None
 
 
-def in_year(text: str, golds: Sequence[Date]) -> bool:
-    """Whether all dates of a text are in the year that is a gold answer: "from 15 September to 1 October 2000"."""
-    years = {d.year for d in find_all(text)} - {None}
-    return len(years) == 1 and any(g.month is None and g.year in years for g in golds)
+def within(text: str, golds: Sequence[Date]) -> bool:
+    """Whether all dates of a text are in the year or month that is a gold answer: "from 10 to 12 May 1940"."""
+    said = [d for d in find_all(_both_days(text)) if d.sure]
+    year = next((d.year for d in said if d.year), None)
+    dated = [replace(d, year=d.year or year) for d in said]
+    return bool(dated) and any(g.day is None and all(compare(d, g) for d in dated) for g in golds)
 
 
 def other_reading(date: Date | None) -> Date | None:

@@ -39,7 +39,8 @@ _MANY = re.compile(
     r"|\b(?i:WW(?P<world>II?|[12]))(?!\w)"
     rf"|(?P<ordinal>(?<=[^\W\d_]\s)(?:[Tt]he|THE)\s(?P<nth>{_NTHS})(?!\s?[\w-]))"
     r"|(?P<and>\s*&\s*)"
-    r"|(?<![\w.])(?P<short>(?i:United States of America|U\.?S\.?A|U\.S|U\.?K|U\.?A\.?E|N\.?Y\.?C)|US)\b\.?"
+    r"|(?<![\w.])(?P<short>(?i:United States of America|U\.?S\.?A|U\.S|U\.?K|U\.?A\.?E|N\.?Y\.?C)|US"
+    r"|(?:(?<=\A)|(?<=\b[Tt]he\s))us(?!\W*\w))\b\.?"
     r"(?!\.?[A-Za-z])"
     rf"|\b(?P<british>(?i:{'|'.join(_BRITISH)}))(?=(?i:e?s|ed|ing|ful)?\b)"
 )
@@ -99,8 +100,12 @@ _SHORT_FORMS = {names[0].lower(): names[1:] for names in (day.split("/") for day
 
 
 def short_forms(name: str) -> tuple[str, ...]:
-    """Short forms of the name of a day or month, none for all others: "Thursday" -> "Thu", "Thur", "Thurs"."""
-    return tuple(_SHORT_FORMS.get(name.strip(" .").lower(), ()))
+    """Short forms of the name of a day or month, none for most others: "Thursday" -> "Thu", "Thur", "Thurs".
+
+    A name all in small letters may have the country in it: "us army" -> "US army".
+    """
+    country = re.sub(r"\bus\b", "US", name) if name.islower() else name
+    return (*_SHORT_FORMS.get(name.strip(" .").lower(), ()), *(() if country == name else (country,)))
 
 
 _TWICE = re.compile(r"([a-z])\1+|(?<=[aou])e")

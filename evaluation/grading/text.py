@@ -193,7 +193,7 @@ def _spelled(text: str) -> str:
 def _same_words(a: str, b: str) -> bool:
     a, b = _spelled(a), _spelled(b)
     x, y = normalize(a), normalize(b)
-    if x == y:
+    if x == y or plain(a) == plain(b):  # "us" is a word, and normalized otherwise than "US"
         return bool(x)
     if _same_person(x.split(), y.split()):
         return True

@@ -40,6 +40,8 @@ def metrics_from_rows(
     graded = [row if isinstance(row, Graded) else Graded.from_dict(row, f"row {n}") for n, row in enumerate(rows, 1)]
     if not graded:
         raise InputError("graded rows: there are none; give one object a row with case, role and outcome")
-    found = reduce(get(protocol, compat=compat, seed=seed), graded, cases)
+    # A protocol of one's own need not have an option that is not used.
+    given = {name: value for name, value in (("compat", compat), ("seed", seed)) if value}
+    found = reduce(get(protocol, **given), graded, cases)
     warnings = (*found.warnings, *check_rows(graded), *check_metrics(found.metrics))
     return Reduction(found.metrics, found.case_sets, warnings)

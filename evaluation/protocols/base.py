@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from inspect import signature
 from typing import Any
 from typing import Protocol as TypingProtocol
 
@@ -172,10 +173,49 @@ def get(name: str, **options: Any) -> Protocol:
             f"--protocol {name!r} is not known; use one of {', '.join(sorted(PROTOCOLS))}"
             + (did_you_mean(name, PROTOCOLS) or f"; {PLUGIN_FIRST}")
         )
+    own = name not in PROTOCOLS.own
+    if own and not callable(found):
+        raise InputError(f"--protocol {name}: is {found!r:.80}, an object; give its class")
     try:
-        return found(**options)
+        made = found(**options)
     except TypeError as e:
-        raise InputError(f"--protocol {name}: option not known or wrong ({e})") from e
+        fix = "; give its class each option as a field with a default" if own else ""
+        raise InputError(f"--protocol {name}: option not known or wrong ({e}){fix}") from e
+    if own:
+        _check(made, name)
+    return made
+
+
+_CALLED = {
+    "asks": (({}, {}), "asks(self, case, graded), which returns the asks that come next"),
+    "reduce": (((), {}), "reduce(self, rows, cases=None), which returns a Reduction"),
+}
+
+
+def _check(made: Any, name: str) -> None:
+    """Raise ``InputError`` for a protocol of one's own that cannot ask or count, before anything is asked."""
+    if (called := getattr(made, "name", None)) != name:
+        raise InputError(f"--protocol {name}: field 'name' is {called!r}; make it {name!r}, as it is registered")
+    for method, (given, wanted) in _CALLED.items():
+        try:
+            signature(getattr(made, method)).bind(*given)
+        except (AttributeError, TypeError) as e:
+            raise InputError(f"--protocol {name}: {type(made).__name__}.{method}: {e}; define {wanted}") from e
+    try:
+        found = made.reduce((), {})
+    except Exception as e:
+        if isinstance(e, TypeError) and "argument" in str(e):  # other errors may be of having no rows
+            raise InputError(f"--protocol {name}: {type(made).__name__}.reduce: {e}; correct this call") from e
+    else:
+        _reduction(made, found)
+
+
+def _reduction(protocol: Protocol, found: Any) -> Reduction:
+    if not isinstance(found, Reduction):
+        raise InputError(
+            f"--protocol {protocol.name}: {type(protocol).__name__}.reduce returns {found!r:.60}; return a Reduction"
+        )
+    return found
 
 
 def about(name: str | None) -> About:
@@ -243,10 +283,10 @@ def reduce(protocol: Protocol, rows: Sequence[Graded], cases: Mapping[str, Case]
     unknown = uncounted(rows, protocol.name)
     usual = [row for row in rows if not row.role.startswith(BARE)]
     bare = [replace(row, role=row.role.removeprefix(BARE)) for row in rows if row.role.startswith(BARE)]
-    found = protocol.reduce(usual, cases)
+    found = _reduction(protocol, protocol.reduce(usual, cases))
     metrics, warnings = list(found.metrics), [*unknown, *found.warnings]
     if bare:
-        other = protocol.reduce(bare, cases)
+        other = _reduction(protocol, protocol.reduce(bare, cases))
         for m in other.metrics:
             prompt = " ".join(str(p) for p in ("no-preamble", m.group.get("prompt")) if p)
             metrics.append(replace(m, group={**m.group, "prompt": prompt}))

@@ -68,7 +68,9 @@ def delta_atom(a: Sequence[Graded], b: Sequence[Graded], seed: int) -> Metric:
     shared = [key for key in facts[0] if key in facts[1]]
     left, right = ([side[key] for key in shared] for side in facts)
     near = [fact for _, fact in shared]  # which its repeats share
-    return counting.difference("delta_atom", left, right, {"per": "fact"}, seed=seed, clusters=near, note="A - B")
+    return counting.difference(
+        "delta_atom", left, right, {"per": "fact"}, seed=seed, of=None, clusters=near, note="A - B"
+    )
 
 
 def _unmatched(atom: Metric) -> str:

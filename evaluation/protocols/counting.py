@@ -205,14 +205,14 @@ def rate(
     values: Sequence[Truth],
     group: Mapping[str, Any],
     *,
-    of: Sequence[Item] | None = None,
+    of: Sequence[Item] | None,
     clusters: Sequence[Hashable] | None = None,
     note: str | None = None,
 ) -> Metric:
     """A rate over the values that are known, with its Clopper-Pearson interval and the bounds over the others.
 
-    Where cases share anything (the items that the values are ``of``, or ``clusters``), a second interval accounts for
-    it (``statistics.rate_interval``).
+    Where cases share anything (the items that the values are ``of``, or ``clusters`` where that is None), a second
+    interval accounts for it (``statistics.rate_interval``).
     """
     clusters = clusters_of(of) if of is not None else clusters
     known = [bool(v) for v in values if v is not None]
@@ -297,7 +297,7 @@ def difference(
     group: Mapping[str, Any],
     *,
     seed: int,
-    of: Sequence[Item] | None = None,
+    of: Sequence[Item] | None,
     clusters: Sequence[Hashable] | None = None,
     note: str | None = None,
 ) -> Metric:

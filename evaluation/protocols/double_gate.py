@@ -167,9 +167,9 @@ def _stability(atoms: Mapping[Any, Mapping[str, Graded]]) -> list[Metric]:
     facts = [counting.all_of(map(counting.truth, rows.values())) for rows in atoms.values()]
     near = [str(fact) for _, fact in atoms]
     per_probe = counting.rate(
-        "atom_stability", [v for _, v in probes], {"per": "probe"}, clusters=[fact for fact, _ in probes]
+        "atom_stability", [v for _, v in probes], {"per": "probe"}, of=None, clusters=[fact for fact, _ in probes]
     )
-    return [per_probe, counting.rate("atom_stability", facts, {"per": "fact"}, clusters=near)]
+    return [per_probe, counting.rate("atom_stability", facts, {"per": "fact"}, of=None, clusters=near)]
 
 
 def cell_metrics(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) -> list[Metric]:

@@ -95,7 +95,11 @@ class FormattedProtocol:
         return reduce(self.protocol, rows, cases)
 
     def _put(self, case: Case, graded: Mapping[str, Grade], preamble: bool) -> list[Ask]:
-        return [self._present(ask, preamble) for ask in self.protocol.asks(case, graded)]
+        asks: Any = self.protocol.asks(case, graded)
+        if not isinstance(asks, list | tuple):
+            who = f"--protocol {self.name}: {type(self.protocol).__name__}.asks"
+            raise InputError(f"{who} returns {asks!r:.60}; return a list of asks, an empty one where the case is done")
+        return [self._present(ask, preamble) for ask in asks]
 
     def _present(self, ask: Ask, preamble: bool) -> Ask:
         format = ask.format if ask.format in prompts.FORMATS else str(getattr(self.protocol, "format", "cot"))

@@ -210,7 +210,7 @@ def probe(
         show({"schema": 1, "shard": shard, "probes": lines} if json else lines, json)
         return exits.OK
     own = job.own_benchmark(RunData(run), config)
-    return _done(job.investigate(config, run, quiet=quiet, report=None, benchmark=own), json)
+    return _done(job.investigate(config, run, quiet=quiet, ask=False, report=None, benchmark=own), json)
 
 
 @command("demo --out runs/demo")

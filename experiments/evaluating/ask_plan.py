@@ -19,7 +19,7 @@ from ...evaluation.engines.base import Engine
 from ...evaluation.protocols.asking import default_format, default_protocol, recommended_format
 from ...evaluation.protocols.presenting import FormattedProtocol, Presentation
 from ...evaluation.shards import Shard
-from ...files import at_home
+from ...files import at_home, beside
 from ...terminal import words
 from ..config import Asking, Config, flag
 from ..models.target import Target
@@ -67,7 +67,8 @@ def load_benchmark(
     reader = READERS.get(name.partition(":")[0])
     if reader is None and ":" not in name and not at_home(name).exists():
         known = [*(n for n, r in READERS.items() if r.ships), *(f"organism:{w}" for w in ORGANISM_BENCHMARKS)]
-        raise InputError(f"{option} {name}: no such benchmark file; {ONE_A_LINE}{did_you_mean(name, known)}")
+        meant = did_you_mean(name, known) or beside(name)
+        raise InputError(f"{option} {name}: no such benchmark file; {ONE_A_LINE}{meant}")
     own = at_home(name).is_file() or (reader is not None and reader.answer_alone)
     return of_cases(name, load(name), limit, own)
 

@@ -11,7 +11,7 @@ import random
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +149,8 @@ class Error:
     """Share of all answers that are invalid."""
     unlabelled: tuple[str, ...] = ()
     """Decided outcomes, each with its type, of which no answer has a verdict of right or wrong."""
+    graded_wrongly: Mapping[str, Rate] = field(default_factory=dict)
+    """Of each decided outcome with verdicts: the share of its answers that are graded wrongly."""
 
 
 def estimate(found: Evaluated, path: Path) -> list[Error]:
@@ -186,9 +188,14 @@ def lines(errors: Sequence[Error]) -> list[str]:
     return [
         f"grader on {e.answer_type}: false minus {e.false_minus or 'unknown'} of right answers, "
         f"false plus {e.false_plus or 'unknown'} of wrong ones, invalid {100 * e.invalid:.1f} % ({e.labelled} labelled)"
-        + (f"; no verdict on any answer graded {' or '.join(e.unlabelled)}" if e.unlabelled else "")
+        + (f"{_of_outcomes(e)}; no verdict on any answer graded {' or '.join(e.unlabelled)}" if e.unlabelled else "")
         for e in errors
     ]
+
+
+def _of_outcomes(error: Error) -> str:
+    is_ = {outcome: "wrong" if outcome == "correct" else "right" for outcome in error.graded_wrongly}
+    return "".join(f"; of those graded {o}, {rate} are {is_[o]}" for o, rate in error.graded_wrongly.items())
 
 
 def _judgeable(found: Evaluated) -> list[Graded]:
@@ -269,6 +276,10 @@ def _error(
     lacking = tuple(f"{key[1]} ({key[0]})" for key in sorted(of_kind) if key[1] != "invalid" and not labels.get(key))
     if lacking:
         right, wrong = {}, {}
+    shares: dict[str, Rate] = {}
+    for outcome in dict.fromkeys(key[1] for key in sorted(of_kind) if key[1] != "invalid" and labels.get(key)):
+        said = {key: size for key, size in of_kind.items() if key[1] == outcome and labels.get(key)}
+        shares[outcome] = Rate(*(n / sum(said.values()) for n in _errors(said, labels, outcome != "correct")))
     return Error(
         kind,
         sum(len(said) for key, said in labels.items() if key in of_kind),
@@ -276,6 +287,7 @@ def _error(
         _rate(wrong, {k: v for k, v in of_kind.items() if k[1] == "correct"}, labels, False),
         sum(size for key, size in of_kind.items() if key[1] == "invalid") / total,
         lacking,
+        shares,
     )
 
 
@@ -286,15 +298,20 @@ def _rate(
     sought: bool,
 ) -> Rate | None:
     """The share of right (or wrong) answers in the strata where the grader gets them wrong."""
-    said = {key: labels[key] for key in erring if labels.get(key)}
+    said = {key: size for key, size in erring.items() if labels.get(key)}
     if not said or not sum(answers.values()):
         return None
     elsewhere = sum(answers.values()) - sum(answers[o] for o in {key[1] for key in said})
-    ends = []
-    for pick in (lambda k, n: k / n, lambda k, n: _end(k, n, "low"), lambda k, n: _end(k, n, "high")):
-        errors = sum(erring[key] * pick(sum(v == sought for v in s), len(s)) for key, s in said.items())
-        ends.append(errors / (errors + elsewhere) if errors + elsewhere else 0.0)
-    return Rate(*ends)
+    return Rate(*(n / (n + elsewhere) if n + elsewhere else 0.0 for n in _errors(said, labels, sought)))
+
+
+def _errors(
+    sizes: Mapping[tuple[str, str], int], labels: Mapping[tuple[str, str], list[bool]], sought: bool
+) -> list[float]:
+    """How many answers of these strata are graded wrongly, by their verdicts, and the ends of the interval."""
+    picks = (lambda k, n: k / n, lambda k, n: _end(k, n, "low"), lambda k, n: _end(k, n, "high"))
+    counts = [(size, sum(v == sought for v in labels[key]), len(labels[key])) for key, size in sizes.items()]
+    return [sum(size * pick(k, n) for size, k, n in counts) for pick in picks]
 
 
 def _end(k: int, n: int, end: str) -> float:

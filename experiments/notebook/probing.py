@@ -34,7 +34,8 @@ def measure_and_keep(run: RunData, target: Target, own: Config, name: str, quiet
     path = run.path
     one = own.replace(probes=name)
     config = own.model_copy(update={"probes": tuple(dict.fromkeys((*own.probes, name)))})  # the run keeps the others
-    found = investigate(config, path, quiet=quiet, report=False, benchmark=own_benchmark(run, config), target=target,
+    found = investigate(config, path, quiet=quiet, ask=False, report=False, target=target,
+                        benchmark=own_benchmark(run, config),
                         probe=lambda opened, _, *rest: run_the_probes(opened, one, *rest))  # fmt: skip
     labelled = any(found.evaluated.ids(label) for label in ("failure", "success"))
     # What is there may be of an earlier call, with other cases: then the cases chosen last are not its own.

@@ -269,7 +269,9 @@ class RunData:
                 f"(first: {lost[0]}{why}); restore the folder, or run the evaluation again with the model"
             )
         reduction = Reduction(tuple(self.counted.metrics if self.counted else ()), tuple(self.case_sets.values()))
-        return Evaluated(self.cases, self.asks, self.journal.responses, self.graded, reduction, None, self.protocol)
+        return Evaluated(
+            self.cases, self.asks, self.journal.responses, self.graded, reduction, self.manifest.stopped, self.protocol
+        )
 
     @cached_property
     def probe_names(self) -> list[str]:

@@ -63,11 +63,14 @@ class OpenRun:
 
 
 @contextmanager
-def begin_run(folder: str | Path, config: Mapping[str, Any], *, identity: Mapping[str, Any]) -> Iterator[OpenRun]:
+def begin_run(
+    folder: str | Path, config: Mapping[str, Any], *, identity: Mapping[str, Any], asks: bool = True
+) -> Iterator[OpenRun]:
     """Create a run folder, or continue an existing one, under its lock.
 
     ``identity`` is what distinguishes this run from others (model, benchmark, protocol, ...). A folder that contains
     another run is refused, with the fields that differ. ``config`` has every option and is saved as ``config.yaml``.
+    Without ``asks``, the manifest's ``command`` stays the one that asks, since only that one continues a stopped run.
     """
     import yaml
 
@@ -79,7 +82,7 @@ def begin_run(folder: str | Path, config: Mapping[str, Any], *, identity: Mappin
         _same_run(path, manifest.identity, identity)
         write_text(path / "config.yaml", yaml.safe_dump({"schema": SCHEMA, **config}, sort_keys=False))
         run = OpenRun(path, dict(config), manifest)
-        _begin(run, identity)
+        _begin(run, identity, manifest.command if not asks else None)
         start = time.monotonic()
         try:
             yield run
@@ -112,7 +115,7 @@ def _same_run(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> 
         raise JournalError(f"{path}: holds another run ({'; '.join(differ)}); give another --out or the same options")
 
 
-def _begin(run: OpenRun, identity: Mapping[str, Any]) -> None:
+def _begin(run: OpenRun, identity: Mapping[str, Any], command: str | None) -> None:
     manifest, plugins, now = run.manifest, provenance.plugin_files(), _now()
     run.record(
         created=manifest.created or now,
@@ -123,7 +126,7 @@ def _begin(run: OpenRun, identity: Mapping[str, Any]) -> None:
         plugins=[p for p in manifest.plugins if p not in plugins] + plugins,
         versions=provenance.libraries(),
         machine=provenance.machine(),
-        command=command_line(),
+        command=command or command_line(),
         invocations=[*manifest.invocations, {"started": now, "command": command_line()}],
         seed=run.config.get("seed"),
     )

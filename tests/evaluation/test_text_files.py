@@ -124,6 +124,7 @@ def test_lines_of_a_journal_that_cannot_be_read_are_left_out_and_said(tmp_path: 
         (b"a,b\n1,\xff\n", ":2: not UTF-8"),
         (b"a,b\n1," + b"x" * 200_000 + b"\n", ":2: not valid CSV"),
         (b'a,b\n1,2\n3,"4\n5,6\n7,8\n', ":3: not valid CSV"),
+        (b'a,b\n1,2\n"3" and,4\n', ":3: '\"3\" and,4'... has text behind a closing quote; write quotes"),
     ],
 )
 def test_a_table_that_cannot_be_read_as_meant_is_refused(content: bytes, said: str, tmp_path: Path) -> None:

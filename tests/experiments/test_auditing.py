@@ -308,6 +308,15 @@ def test_the_error_of_a_grader_weighs_each_stratum_by_its_share_of_the_run() -> 
     assert (some.false_minus, some.false_plus, some.labelled) == (None, None, 2)
     (line,) = auditing.lines([some])
     assert "false plus unknown" in line and line.endswith("no verdict on any answer graded incorrect (text)")
+    assert "of those graded correct, 50.0 %" in line and "graded incorrect, " not in line
+    # one small class without verdicts takes nothing from the classes that have them
+    more = auditing._error("text", ["text"], {**sizes, ("text", "abstained"): 2}, labels)
+    (line,) = auditing.lines([more])
+    assert more.unlabelled == ("abstained (text)",) and more.false_plus is None
+    assert {o: rate.value for o, rate in more.graded_wrongly.items()} == pytest.approx(
+        {"correct": 1 / 3, "incorrect": 1 / 4}
+    )
+    assert "graded correct, 33.3 % [" in line and "graded incorrect, 25.0 % [" in line
 
 
 def test_a_verdict_on_a_repeat_is_one_on_that_answer(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ import torch
 from exit_codes import done
 from safetensors.torch import load_file, save_file
 
-from composcope.evaluation.cases import Case, write_cases
+from composcope.errors import InputError
+from composcope.evaluation.cases import Case, read_cases, write_cases
 from composcope.experiments.cli import main
 from composcope.experiments.run import read_json
 
@@ -158,8 +159,15 @@ def test_a_broken_case_file_is_refused_with_line_and_field(
 def test_an_unknown_benchmark_or_protocol_is_named(
     taught: Path, case_file: Path, tmp_path: Path, capsys: Capture
 ) -> None:
+    (tmp_path / "rows.jsonl").touch()
     assert run("evaluate", taught, tmp_path / "none.jsonl", tmp_path / "r") == 1
-    assert f"--benchmark {tmp_path / 'none.jsonl'}: no such benchmark file" in error_of(capsys)
+    assert f"--benchmark {tmp_path / 'none.jsonl'}: no such benchmark file" in (said := error_of(capsys))
+    assert "did you mean" not in said
+    near = case_file.with_name("smus.jsonl")
+    assert run("evaluate", taught, near, tmp_path / "r") == 1
+    assert error_of(capsys).endswith(f"did you mean '{case_file}'?")
+    with pytest.raises(InputError, match=f"did you mean '{case_file}'"):
+        read_cases(near)
     assert run("evaluate", taught, "organism:sums", tmp_path / "r") == 1
     assert "--benchmark organism:sums: no such benchmark" in error_of(capsys)
     assert run("evaluate", taught, "organism:mixd", tmp_path / "r") == 1

@@ -251,6 +251,11 @@ def test_max_asks_stops_and_the_same_command_continues(
     assert "(compositionality-gap), stopped by max_asks=10\n" in said.out and "complete" not in said.out
     assert main(["ls", str(tmp_path)]) == 0
     assert "  stopped by max_asks=10  " in capsys.readouterr().out
+    assert main(["probe", str(tmp_path / "r"), "--probes", "min-k"]) in (0, 1, 2)  # as many cases as were asked
+    probing, asked = capsys.readouterr(), read_lines(tmp_path / "r" / "asks.jsonl")
+    assert len(journal_keys(tmp_path / "r")) == 10 and f"{len(asked) - 10} asks of {len(asked)} " in probing.err
+    manifest = read_json(tmp_path / "r" / "manifest.json")
+    assert manifest["stopped"] == "max_asks=10" and "probe" not in manifest["command"] and not manifest["n_invalid"]
     for _ in range(10):
         if main([*args, "-q"]) == 0 and read_json(tmp_path / "r" / "manifest.json")["stopped"] is None:
             break

@@ -11,6 +11,8 @@ from exit_codes import done
 from composcope.errors import InputError
 from composcope.evaluation import Case
 from composcope.evaluation.benchmarks import load as load_cases
+from composcope.evaluation.protocols import get, metrics_from_rows
+from composcope.evaluation.protocols.base import PROTOCOLS
 from composcope.experiments import plugins
 from composcope.experiments.cli import main
 from composcope.experiments.config import Config
@@ -156,7 +158,7 @@ class Twice:
 
     def reduce(self, rows, cases=None):
         found = items(rows, cases)
-        return Reduction((rate("twice", [i.truth("whole") for i in found], {}),))
+        return Reduction((rate("twice", [i.truth("whole") for i in found], {}, of=found),))
 
 
 def measure(lm, examples, settings, reporter):
@@ -196,3 +198,41 @@ def test_one_file_brings_one_of_each_and_all_of_them_are_known_everywhere(
     assert "said yes" in page and "Said yes" in page
     assert main(["study", "--list", "--plugin", path]) == 0
     assert "twice-study: is it so twice?" in capsys.readouterr().out
+
+
+OWN = (Path(__file__).resolve().parents[2] / "examples" / "add_protocol.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "needle"),
+    [
+        ("where, of=cell)", "where)", r"FirstStepGiven\.reduce: rate\(\) missing .*'of'"),
+        ("seed=self.seed, of=cell", "of=cell", r"reduce: difference\(\) missing .*'seed'"),
+        ("def asks", "def questions", r"FirstStepGiven\.asks: .*; define asks\(self, case, graded\)"),
+        (", cases: Mapping[str, Case] | None = None)", ")", r"FirstStepGiven\.reduce: too many .*; define reduce"),
+        ('default="first-step-given"', 'default="other"', "field 'name' is 'other'; make it 'first-step-given'"),
+        ("return Reduction(tuple(metrics), sets)", "return metrics", r"reduce returns \[Metric.*; return a Reduction"),
+        ('    format: str = "plain"\n', "", r"'format'\); give its class each option as a field with a default"),
+        ('{"first-step-given": FirstStepGiven}', "[FirstStepGiven()]", "an object; give its class"),
+    ],
+)
+def test_a_protocol_that_could_not_ask_or_count_is_refused_before_it_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, was: str, now: str, needle: str
+) -> None:
+    monkeypatch.setattr(PROTOCOLS, "added", {})
+    monkeypatch.setattr(PROTOCOLS, "_given", {})
+    assert was in OWN
+    plugins.load_plugin(_file(tmp_path, OWN.replace(was, now), "own.py"))
+    with pytest.raises(InputError, match=f"--protocol first-step-given: .*{needle}"):
+        get("first-step-given", format="plain")
+
+
+def test_a_protocol_needs_no_option_that_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PROTOCOLS, "added", {})
+    monkeypatch.setattr(PROTOCOLS, "_given", {})
+    bare = (
+        OWN.replace("    compat: str | None = None\n", "").replace("    seed: int = 0\n", "").replace("self.seed", "0")
+    )
+    plugins.load_plugin(_file(tmp_path, bare, "own.py"))
+    rows = [{"case": "c", "role": role, "outcome": "correct"} for role in ("whole", "part:0")]
+    assert metrics_from_rows(rows, "first-step-given").case_set("needs-no-help").ids == ("c",)

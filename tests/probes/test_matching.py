@@ -223,6 +223,13 @@ def test_adjusted_differences_of_clusters_have_robust_errors() -> None:
     assert adjusted(d, {"x": np.ones(40)}) == ({}, [])
 
 
+def test_a_covariate_that_others_give_takes_no_place_from_one_that_they_do_not() -> None:
+    rng = np.random.default_rng(0)
+    add, length = rng.integers(-1, 2, 40).astype(float), rng.normal(size=40) + 0.5
+    found, names = adjusted(3 * length + rng.normal(0, 0.1, 40), {"add": add, "mul": -add, "length": length})
+    assert names == ["add", "mul", "length"] and abs(found["value"]) < 0.1 < found["unadjusted"]
+
+
 def test_pairs_are_spread_over_families_depths_and_operations() -> None:
     cases = [
         *(example(f"f{i}", "failure", family="a" if i < 8 else "b", depth=2 + (i % 2)) for i in range(10)),

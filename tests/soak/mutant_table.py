@@ -439,7 +439,7 @@ MUTANTS = (
     Mutant(E, "a year before a word in th is none", r"\s*(?:(?:st|nd|rd|th|years?)\b|%)){_ERA}?", r"\s*(?:st|nd|rd|th|years?\b|%)){_ERA}?", PARSED + " -k dates"),
     Mutant(E, "cents behind an amount are another number", r'_AND_CENTS = re.compile(r"\s*(?:dollars', r'_AND_CENTS = re.compile(r"\s(?:dollars', PARSED + " -k candidates"),
     Mutant(E, "a parenthesis that is closed is still open", '(w in "([") - (w in ")]")', '(w in "([") + (w in ")]")', STEPS),
-    Mutant(E, "tables from rows ignore their seed", "get(protocol, compat=compat, seed=seed)", "get(protocol, compat=compat)", TABLES + " -k seed_reaches"),
+    Mutant(E, "tables from rows ignore their seed", "given = {name: value for name, value in ((\"compat\", compat), (\"seed\", seed)) if value}", "given = {\"compat\": compat}", TABLES + " -k seed_reaches"),
     Mutant(E, "every depth is a control of depth 2", "control = [g for g in binned if _depth(g) == CONTROL_DEPTH]", "control = binned", GATE + " -k control"),
     Mutant(E, "a closed gate leaves d50 open", "n_open = sum(gate is None or (gate is True and", "n_open = sum(gate is None or (gate is False and", GATE + " -k d50"),
     Mutant(E, "McNemar takes open wholes for wrong ones", "judged = [(x, y) for x, y in pairs if x.whole is not None and y.whole is not None]", "judged = pairs", TABLES + " -k two_runs"),

@@ -193,7 +193,10 @@ def test_facts_are_read_from_json_lines_and_csv(tmp_path: Path) -> None:
     [
         ({"event": "e", "date": "long ago", "paraphrases": ["a?"]}, "date is 'long ago'"),
         ({"event": "e", "date": "2005-06", "paraphrases": ["a?"]}, "date is '2005-06'"),
-        ({"event": "e", "date": "02/03/1969", "paraphrases": ["a?"]}, "date is '02/03/1969'"),
+        (
+            {"event": "e", "date": "02/03/1969", "paraphrases": ["a?"]},
+            "'02/03/1969', which may be two dates; give 1969-03-02",
+        ),
         ({"event": "e", "date": "1969-02-30", "paraphrases": ["a?"]}, "date is '1969-02-30'"),
         ({"event": "e", "year": "1914-1918", "paraphrases": ["a?"]}, "year is '1914-1918'"),
         ({"event": "e", "date": "1900", "paraphrases": ["a?", "a?"]}, "1 different paraphrases; give at least 1"),

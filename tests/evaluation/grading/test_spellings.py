@@ -34,6 +34,14 @@ SAME = [
     ("United Kingdom", "UK"),
     ("NYC", "New York City"),
     ("USA", "United States"),
+    ("US", "us"),
+    ("U.S.", "us"),
+    ("It was founded in the US.", "us"),
+    ("The U.S. Army", "us army"),
+    ("It's by The Last of Us.", "the last of us"),
+    ("us", "US"),
+    ("it's the us.", "US"),
+    ("us", "united states"),
     ("He was born in Michigan, in the US.", "United States"),
     ("the U.S.", "United States of America"),
     ("United States", "USA"),
@@ -64,6 +72,8 @@ OTHER = [
     ("The ship is the U.S.S. Enterprise.", "United States"),
     ("He came to us from Ireland.", "United States"),
     ("It is Canada, not the US.", "United States"),
+    ("It was given to us by Canada.", "us"),
+    ("It was given to us by Canada.", "US"),
 ]
 
 

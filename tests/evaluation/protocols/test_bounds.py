@@ -151,7 +151,7 @@ def test_an_item_whose_bottleneck_is_settled_though_its_k_is_open_counts_in_both
 
 def test_a_difference_is_bounded_by_every_judgement_of_its_open_answers() -> None:
     a, b = (True, None, True, False, None, False), (None, True, False, None, None, True)
-    found = counting.difference("d", a, b, {}, seed=0)
+    found = counting.difference("d", a, b, {}, seed=0, of=None)
     values = [
         (sum(x) - sum(y)) / len(a)
         for x in product(*([v] if v is not None else [False, True] for v in a))
