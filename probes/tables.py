@@ -301,7 +301,7 @@ def adjusted(
         wider = np.column_stack([design, x])
         if design.shape[1] <= len(d) // PAIRS_EACH and np.linalg.matrix_rank(wider) == wider.shape[1]:
             names, design = [*names, name], wider
-        elif names and np.linalg.matrix_rank(wider[:, 1:]) == design.shape[1] - 1:
+        elif names and np.ptp(x) > 1e-12 and np.linalg.matrix_rank(wider[:, 1:]) == design.shape[1] - 1:
             names.append(name)  # the others give it, as "operation add" does "operation mul"; it takes no one's place
     if not names or np.ptp(d) <= 1e-12 * np.abs(d).max():
         return {}, []
