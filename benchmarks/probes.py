@@ -9,22 +9,20 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import torch
 
 from ..errors import InputError
-from ..experiments.bench.timing import Way, costs, in_rounds, machine, on_threads, setting, timed
+from ..experiments.bench.timing import TaskBench, Way, costs, in_rounds, machine, on_threads, timed
 from ..experiments.console.exits import guarded
-from ..experiments.console.printing import markdown_table
-from ..experiments.run.folder import command_line
+from ..experiments.run.folder import command_line, write_json
 from ..experiments.run.provenance import memory_peaks, reset_peaks
-from ..files import write_between
+from ..files import write_between, write_text
 from ..hooks import Model
 from ..terminal import words
 from .tasks import Against, BenchPreset, Models, Outputs, ProbeTask, build, check_device, make, preset
@@ -57,6 +55,15 @@ class ProbeTiming:
     """Peak memory above what the loaded model takes, ours; NaN where not measured."""
     memory_other_mb: float
     note: str = ""
+
+    def cells(self) -> tuple[str, ...]:
+        ratio = f"{self.ratio:.3g} [{self.ratio_low:.3g}, {self.ratio_high:.3g}], n={self.pairs}"
+        error = "–" if math.isnan(self.error) else f"{self.error:.1e} ({self.scale:.1e})"
+        if self.differing_tokens is not None:
+            error += f", {self.differing_tokens} tokens differ"
+        memory = ["–" if math.isnan(x) else f"{x:.0f}" for x in (self.memory_mb, self.memory_other_mb)]
+        seconds = f"{self.seconds:.3g}", f"{self.seconds_other:.3g}"
+        return (self.task, self.setting, self.against, ratio, *seconds, error, *memory, self.note)
 
 
 def compare(ours: Outputs, theirs: Outputs) -> tuple[float, float, int | None]:
@@ -152,53 +159,9 @@ HEAD = ("task", "setting", "against", "time ratio [range]", "s (ours)", "s (othe
         "MB (ours)", "MB (other)", "note")  # fmt: skip
 
 
-@dataclass(frozen=True)
-class ProbeBench:
-    """What was measured, and on what."""
-
-    preset: str
-    shape: str
-    machine: Mapping[str, Any]
-    rows: Sequence[ProbeTiming]
-
-    def to_json(self) -> str:
-        rows = [{k: None if v != v or v == math.inf else v for k, v in asdict(r).items()} for r in self.rows]
-        about = {"schema": 1, "preset": self.preset, "shape": self.shape, "machine": dict(self.machine)}
-        return json.dumps({**about, "rows": rows}, indent=1)
-
-    def to_markdown(self) -> str:
-        """A heading line that says what the numbers belong to, and the table."""
-        clock = "CPU" if self.machine["device"] == "cpu" else "wall-clock"
-        about = (
-            f"{setting(self.machine, f'preset {self.preset} ({self.shape})')}. Time ratio: median of paired {clock} "
-            "times, other / ours. MB: peak above the loaded model."
-        )
-        return "\n".join([about, "", *markdown_table(HEAD, [*map(_cells, self.rows)])])
-
-    def save(self, folder: Path) -> None:
-        """``bench.json`` and ``table.md``."""
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "bench.json").write_text(self.to_json(), encoding="utf-8")
-        (folder / "table.md").write_text(self.to_markdown() + "\n", encoding="utf-8")
-
-    def write_docs(self, path: Path) -> None:
-        """Put the table between this preset's marks in a markdown file."""
-        write_between(path, BEGIN.format(name=self.preset), END.format(name=self.preset), self.to_markdown())
-
-
-def _cells(row: ProbeTiming) -> tuple[str, ...]:
-    ratio = f"{row.ratio:.3g} [{row.ratio_low:.3g}, {row.ratio_high:.3g}], n={row.pairs}"
-    error = "–" if math.isnan(row.error) else f"{row.error:.1e} ({row.scale:.1e})"
-    if row.differing_tokens is not None:
-        error += f", {row.differing_tokens} tokens differ"
-    memory = ["–" if math.isnan(x) else f"{x:.0f}" for x in (row.memory_mb, row.memory_other_mb)]
-    seconds = f"{row.seconds:.3g}", f"{row.seconds_other:.3g}"
-    return (row.task, row.setting, row.against, ratio, *seconds, error, *memory, row.note)
-
-
 def bench_probes(
     chosen: BenchPreset, only: Sequence[str] = (), *, repeats: int = 5, memory: bool = True, out: Path | None = None
-) -> ProbeBench:
+) -> TaskBench:
     """Measure the probes of a preset; what is done so far is in ``out`` after every task.
 
     Every pair is our way and the other one in the same process, one after the other, on one thread, in alternating
@@ -209,7 +172,8 @@ def bench_probes(
     if repeats < 1:
         raise InputError(f"--repeats {repeats}: give a whole number of at least 1")
     check_device(chosen.shape)
-    found = ProbeBench(chosen.name, str(chosen.shape), machine(chosen.shape.device, 1), ())
+    about, lines = f"preset {chosen.name} ({chosen.shape})", ("MB: peak above the loaded model.",)
+    found = TaskBench(about, machine(chosen.shape.device, 1), (), lines, HEAD)
     models = Models()
     with on_threads(1):
         for task in only or chosen.tasks:
@@ -218,7 +182,8 @@ def bench_probes(
             ready = with_float32(build(chosen, task, lm), chosen, lm, wide)
             found = replace(found, rows=(*found.rows, *measure(ready, chosen, lm.device, repeats, memory)))
             if out is not None:
-                found.save(out)
+                write_json(out / "bench.json", found.document())
+                write_text(out / "table.md", found.markdown() + "\n")
     return found
 
 
@@ -240,9 +205,9 @@ def main() -> None:
         return
     names = tuple(words(given.only))
     found = bench_probes(preset(given.preset), names, repeats=given.repeats, memory=not given.no_memory, out=given.out)
-    print(found.to_markdown())
+    print(found.markdown())
     if given.docs is not None:
-        found.write_docs(given.docs)
+        write_between(given.docs, BEGIN.format(name=given.preset), END.format(name=given.preset), found.markdown())
 
 
 if __name__ == "__main__":

@@ -74,9 +74,13 @@ def local_identity(model: Any, tokenizer: Any, folder: str | Path | None = None)
     With ``folder`` the weights are hashed from the files they were loaded from, so that dtype does not enter; a model
     that only exists in memory is hashed as it stands.
     """
+    return _identity(model_weights(model) if folder is None else folder_weights(folder), model.config, tokenizer)
+
+
+def _identity(weights: str, config: Any, tokenizer: Any) -> dict[str, str]:
     return {
-        "weights": model_weights(model) if folder is None else folder_weights(folder),
-        "config": config_hash(model.config.to_dict()),
+        "weights": weights,
+        "config": config_hash(config.to_dict()),
         "tokenizer": tokenizer_hash(tokenizer),
         "chat_template": chat_template_hash(tokenizer),
     }
@@ -96,9 +100,4 @@ def folder_identity(folder: str | Path) -> dict[str, str]:
     except (OSError, ValueError, KeyError) as e:
         reason = next((line for line in str(e).splitlines() if line.strip()), type(e).__name__)
         raise ModelError(f"{folder}: configuration or tokenizer cannot be read ({reason})") from e
-    return {
-        "weights": weights,
-        "config": config_hash(config.to_dict()),
-        "tokenizer": tokenizer_hash(tokenizer),
-        "chat_template": chat_template_hash(tokenizer),
-    }
+    return _identity(weights, config, tokenizer)

@@ -85,16 +85,17 @@ def verdict(reply: str) -> bool | None:
     ("Verdict: correct"), and a line that consists of the verdict alone. Prose that mentions such words is not read.
     """
     text = without_thinking(reply)
-    for found in (_objects(text), _fields(text), [_word(m["word"]) for m in _LABELLED.finditer(text)]):
+    for found in (_objects(text), _fields(text), [word(m["word"]) for m in _LABELLED.finditer(text)]):
         if found:
             return found[0] if len(set(found)) == 1 else None
     lines = [re.sub(r"[\"'`*.!\s]+", " ", line).strip() for line in text.splitlines() if line.strip()]
     # a line with a number alone may be a mark of a list
-    alone = {_word(line) for line in lines if len(lines) == 1 or not line.isdigit()} - {None}
+    alone = {word(line) for line in lines if len(lines) == 1 or not line.isdigit()} - {None}
     return alone.pop() if len(alone) == 1 else None
 
 
-def _word(value: object) -> bool | None:
+def word(value: object) -> bool | None:
+    """What one word of a judge or a person says: right or wrong; None for any other."""
     text = " ".join(str(value).strip().casefold().split())
     return True if text in _YES else False if text in _NO else None
 
@@ -104,14 +105,14 @@ def _objects(text: str) -> list[bool | None]:
     for m in re.finditer(r"\{[^{}]*\}", text, re.DOTALL):
         loaded = literal(m[0], dict)
         if loaded is not None:
-            found += [_word(loaded[k]) for k in loaded if str(k).casefold() in _FIELDS]
+            found += [word(loaded[k]) for k in loaded if str(k).casefold() in _FIELDS]
     return found
 
 
 def _fields(text: str) -> list[bool | None]:
     """Scores of an object that is broken elsewhere (quotes or braces inside its justification)."""
     pattern = rf"[\"'](?:{'|'.join(_FIELDS)})[\"']\s*:\s*[\"']?([A-Za-z0-9. ]+?)[\"']?\s*(?=[,}}\n]|$)"
-    return [_word(v) for v in re.findall(pattern, text, re.IGNORECASE)]
+    return [word(v) for v in re.findall(pattern, text, re.IGNORECASE)]
 
 
 def apply(grade: Grade, reply: str | None) -> Grade:

@@ -12,7 +12,7 @@ import io
 import json
 import re
 import tokenize
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -275,9 +275,10 @@ def table(
     return columns, rows
 
 
-def literal(text: str, kind: type[T]) -> T | None:
-    """The value of a kind that a text is, written as JSON or as Python; None for anything else."""
-    for read in (json.loads, _python):
+def literal(text: str, kind: type[T], forms: Sequence[Callable[[str], Any]] = ()) -> T | None:
+    """The value of a kind that a text is, written as JSON or as Python, or in the first of ``forms``; None for anything
+    else."""
+    for read in forms or (json.loads, _python):
         try:
             found = read(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError):

@@ -6,24 +6,24 @@ after an interruption.
 """
 
 import multiprocessing
-import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 from ..errors import ComposcopeError
 from ..evaluation.metrics import Metric, percent, span
 from ..probes.verdicts import TRAININGS
-from ..terminal import Advance, how_many
+from ..terminal import how_many
 from .console import exits
 from .console.printing import Reporter
 from .organism.weights import DOSES, called, named
-from .run import check_no_run, command_line, locked, write_json
+from .run import check_no_run, locked, write_json
 from .run.diagnosis import read_diagnosis
 from .run.provenance import machine
 from .run.reader import read_run
@@ -88,41 +88,34 @@ def run_demo(out: str | Path, *, seed: int = 0, device: str | None = None, quiet
 def _run_jobs(jobs: Sequence[DemoRun], reporter: Reporter) -> None:
     """Run all jobs, with one process per core (at most four; one process if the runs share a GPU)."""
     workers = 1 if _on_gpu(jobs[0].device) else min(4, machine()["cores"] or 1)
-    # Split by dose, since the two worlds differ in cost.
-    shares = [[job for job in jobs if list(DOSES).index(job.dose) % workers == k] for k in range(workers)]
     reporter.say(f"{how_many(len(jobs), 'run')} on {how_many(workers, 'process', 'processes')}")
     with reporter.bar("runs", len(jobs)) as advance:
         if workers == 1:
-            work(shares[0], threads=None, done=lambda: advance(1))
+            for job in jobs:
+                work(job)
+                advance(1)
             return
-        context = multiprocessing.get_context("spawn")
-        ended = context.SimpleQueue()
-        processes: list[BaseProcess] = [context.Process(target=_worker, args=(share, ended)) for share in shares]
-        for process in processes:
-            process.start()
-        try:
-            _count(processes, ended, advance)
-        except KeyboardInterrupt:
-            _stop(processes)
-            raise
-    failed = [p.exitcode for p in processes if p.exitcode]
-    if exits.INTERRUPTED in failed:
-        raise KeyboardInterrupt
-    if failed:
-        raise ComposcopeError(f"{len(failed)} of {workers} processes failed (see above); the same command continues")
+        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _alone) as pool:
+            left = {pool.submit(work, job) for job in jobs}
+            try:
+                while left:
+                    done, left = wait(left, LOOK, FIRST_COMPLETED)
+                    advance(sum(run.result() is None for run in done))  # 0, too, shows that the work goes on
+            except BrokenProcessPool as e:
+                raise ComposcopeError("a process was ended from outside; the same command continues") from e
+            except BaseException:
+                for process in multiprocessing.active_children():
+                    process.terminate()  # the same command continues their runs
+                raise
 
 
-def _count(processes: Sequence[BaseProcess], ended: Any, advance: Advance) -> None:
-    """Count finished runs until all workers have ended."""
-    while True:
-        alive = any(p.is_alive() for p in processes)
-        while not ended.empty():
-            ended.get()
-            advance(1)
-        advance(0)  # shows that the work goes on
-        if not alive:
-            return
-        time.sleep(LOOK)
+def _alone() -> None:
+    """A process that runs jobs has one thread, and ends when the one that started it says so."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    exits.quiet_libraries()
+    import torch
+
+    torch.set_num_threads(1)
 
 
 def _diagnose(job: DemoRun, quiet: bool) -> None:
@@ -149,55 +142,24 @@ def _on_gpu(device: str | None) -> bool:
     return torch.cuda.is_available()
 
 
-def _stop(processes: Sequence[BaseProcess]) -> None:
-    """Interrupt the workers instead of killing them, so that each can finish what it is writing."""
-    for process in processes:
-        if process.pid is not None and process.is_alive():
-            os.kill(process.pid, signal.SIGINT)
-    for process in processes:
-        process.join(30)
-
-
-def _worker(jobs: Sequence[DemoRun], ended: Any) -> None:
-    exits.quiet_libraries()
-
-    def finish() -> int:
-        try:
-            work(jobs, threads=1, done=lambda: ended.put(None))
-        except KeyboardInterrupt:
-            os._exit(exits.INTERRUPTED)  # the parent reports the interruption once
-        return exits.OK
-
-    raise SystemExit(exits.guarded(finish, command_line))
-
-
-def work(jobs: Sequence[DemoRun], threads: int | None, done: Callable[[], None] = lambda: None) -> None:
-    """Investigate each job's model on its benchmark. A missing contrast is a result here, not an error.
-
-    ``done`` is called after each run.
-    """
-    import torch
-
+def work(job: DemoRun) -> None:
+    """Investigate a job's model on its benchmark. A missing contrast is a result here, not an error."""
     from ..probes.catalog import standard
     from .config import Config
     from .investigate import investigate
 
-    if threads is not None:
-        torch.set_num_threads(threads)
-    for job in jobs:
-        config = Config(
-            model=f"organism:{job.dose}",
-            benchmark=f"organism:{job.world}",
-            limit=LIMITS[job.world],
-            seed=job.seed,
-            device=job.device,
-            probe_cases=PROBE_CASES[job.world],
-            probes=(*standard(), *(["readout"] if job.world == "mixed" and job.dose in DIAGNOSED else [])),
-        )
-        found = investigate(config, job.folder, quiet=True, bars=False, report=False)
-        if found.no_contrast:
-            Reporter(job.folder / "log.txt").note(found.no_contrast)
-        done()
+    config = Config(
+        model=f"organism:{job.dose}",
+        benchmark=f"organism:{job.world}",
+        limit=LIMITS[job.world],
+        seed=job.seed,
+        device=job.device,
+        probe_cases=PROBE_CASES[job.world],
+        probes=(*standard(), *(["readout"] if job.world == "mixed" and job.dose in DIAGNOSED else [])),
+    )
+    found = investigate(config, job.folder, quiet=True, bars=False, report=False)
+    if found.no_contrast:
+        Reporter(job.folder / "log.txt").note(found.no_contrast)
 
 
 def summary(jobs: Sequence[DemoRun], validity: Sequence[Mapping[str, Any]], report: Path, seconds: float) -> list[str]:

@@ -70,9 +70,10 @@ def prompt_tokens(lm: Model, *, limit: int | None = None) -> int:
     return MAX_TOKENS if free is None else max(1, min(MAX_TOKENS, free // 4 // per_token))
 
 
-def in_prefills(lm: Model, lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Batches of text indices, the longest texts first; a batch is one text, or as many as fit into a prefill."""
-    most = prompt_tokens(lm)
+def in_prefills(lm: Model, lengths: Sequence[int], most: int | None = None) -> Iterator[list[int]]:
+    """Batches of text indices, the longest texts first; a batch is one text, or as many as fit into a prefill, or into
+    ``most`` tokens."""
+    most = prompt_tokens(lm) if most is None else most
     for together in reversed(computed_alike(lm.model, lengths)):
         some = list[int]()
         for i in sorted(together, key=lambda i: -lengths[i]):

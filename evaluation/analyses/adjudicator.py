@@ -15,12 +15,12 @@ from ...errors import InputError, NoCasesError
 from .. import statistics
 from ..graded import Graded
 from ..grading.text import normalize
+from ..judging import word
 from ..metrics import Metric, mark
 from ..protocols import counting
 from ..protocols.base import BARE
 from .base import Analysis, Source, matched
 
-_LABELS = {"right": True, "wrong": False, "yes": True, "no": False, "1": True, "0": False, "true": True, "false": False}
 PRONE_SHARE = 0.5
 """Share of the sample that is drawn among disagreement-prone answers, where there are as many."""
 
@@ -42,8 +42,8 @@ def draw(sources: Sequence[Source], n: int = 300, seed: int = 0) -> Analysis:
     for rows in strata.values():
         rng.shuffle(rows)
     half = min(round(n * PRONE_SHARE), sum(len(v) for k, v in strata.items() if k[-1]))
-    counts = _allocate({k: len(v) for k, v in strata.items() if k[-1]}, half)
-    counts |= _allocate({k: len(v) for k, v in strata.items() if not k[-1]}, n - half)
+    counts = allocate({k: len(v) for k, v in strata.items() if k[-1]}, half)
+    counts |= allocate({k: len(v) for k, v in strata.items() if not k[-1]}, n - half)
     drawn = [(k, s, r) for k, rows in strata.items() for s, r in rows[: counts.get(k, 0)]]
     rng.shuffle(drawn)
     sheet, key = [], []
@@ -81,15 +81,12 @@ def _stratum(source: Source, row: Graded) -> tuple[Any, ...]:
     return source.name, domain, kind, row.outcome == "correct", prone(row, source.text(row) or "")
 
 
-def _allocate(sizes: Mapping[tuple[Any, ...], int], n: int) -> dict[tuple[Any, ...], int]:
+def allocate(sizes: Mapping[tuple[Any, ...], int], n: int) -> dict[tuple[Any, ...], int]:
     """Equal shares of ``n`` over the strata; what small strata cannot fill goes to the others."""
-    counts = dict.fromkeys(sizes, 0)
-    left = min(n, sum(sizes.values()))
-    while left:
-        for stratum in sorted((k for k in sizes if counts[k] < sizes[k]), key=lambda k: (counts[k], str(k))):
-            if left:
-                counts[stratum] += 1
-                left -= 1
+    counts: dict[tuple[Any, ...], int] = {}
+    for i, stratum in enumerate(sorted(sizes, key=lambda k: sizes[k])):
+        counts[stratum] = min(sizes[stratum], -(-n // (len(sizes) - i)))
+        n -= counts[stratum]
     return counts
 
 
@@ -97,8 +94,7 @@ def label(value: Any, where: str) -> bool | None:
     """A person's label: right or wrong (yes/no, 1/0, true/false); None where the sheet is still empty."""
     if value is None or value == "":
         return None
-    found = _LABELS.get(str(value).strip().casefold())
-    if found is None:
+    if (found := word(value)) is None:
         raise InputError(f"{where}: label is {value!r}; write right or wrong")
     return found
 

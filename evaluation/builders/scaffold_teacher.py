@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from ..gold import typed_answer
 from ..judging import without_thinking
-from ..text_files import LAYOUT
+from ..text_files import LAYOUT, literal
 
 REWRITTEN = "Rewritten question:"
 TASK = "Question:"
@@ -265,13 +265,8 @@ def _closing(text: str, start: int) -> int | None:
 def _loads(text: str) -> Any:
     repaired = re.sub(r",\s*([\]}])", r"\1", text)
     repaired = re.sub(r"([}\]\"])(\s*\n\s*)([{\[\"])", r"\1,\2\3", repaired)
-    for candidate in (text, repaired):
-        for read in (_json, _literal):
-            try:
-                return read(candidate)
-            except (ValueError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError):
-                continue
-    return None
+    found = (literal(candidate, object, (_json, _literal)) for candidate in (text, repaired))
+    return next((value for value in found if value is not None), None)
 
 
 def _literal(text: str) -> Any:

@@ -8,7 +8,7 @@ import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -144,9 +144,11 @@ class TaskBench:
 
     model: str
     machine: Mapping[str, Any]
-    rows: Sequence[TaskTiming]
-    lines: Sequence[str] = field(default_factory=tuple)
+    rows: Sequence[Any]
+    """``TaskTiming``, or another dataclass with ``cells``."""
+    lines: Sequence[str] = ()
     """What follows from the rows, in sentences."""
+    head: Sequence[str] = HEAD
 
     def document(self) -> dict[str, Any]:
         about = {"schema": 1, "model": self.model, "machine": dict(self.machine)}
@@ -158,10 +160,10 @@ class TaskBench:
         return f"{setting(m, self.model)}. Time ratio: median of paired {clock} times, other / ours."
 
     def text(self) -> list[str]:
-        return [self.about(), "", *aligned(HEAD, [r.cells() for r in self.rows]), "", *self.lines]
+        return [self.about(), "", *aligned(self.head, [r.cells() for r in self.rows]), "", *self.lines]
 
     def markdown(self) -> str:
-        rows = markdown_table(HEAD, [r.cells() for r in self.rows])
+        rows = markdown_table(self.head, [r.cells() for r in self.rows])
         return "\n".join([self.about(), "", *rows, "", *(f"- {line}" for line in self.lines)])
 
 

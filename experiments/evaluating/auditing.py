@@ -17,6 +17,7 @@ from typing import Any
 
 from ...errors import InputError
 from ...evaluation import judging, statistics
+from ...evaluation.analyses.adjudicator import allocate
 from ...evaluation.asks import Ask
 from ...evaluation.engines.base import Engine
 from ...evaluation.graded import Graded
@@ -31,8 +32,6 @@ FILE = "audit.csv"
 _FIELDS: tuple[str, ...] = (
     "case", "role", "repeat", "answer_type", "question", "gold", "aliases", "response", "verdict",
 )  # fmt: skip
-_VERDICTS = {"right": True, "correct": True, "1": True, "yes": True, "true": True}
-_VERDICTS |= {"wrong": False, "incorrect": False, "0": False, "no": False, "false": False}
 _UNCLEAR = ("unclear", "?", "none")
 _Key = tuple[str, str, int]
 
@@ -90,7 +89,8 @@ def draw(found: Evaluated, n: int, folder: Path, seed: int = 0) -> Path:
         strata[_type(found, row), row.outcome].append(row)
     if not strata:
         raise InputError(f"{folder}: no graded answer has a response to look at; evaluate the run with a model first")
-    chosen = [row for rows in _shares(strata, n, random.Random(seed)) for row in rows]
+    draws, shares = random.Random(seed), allocate({kind: len(rows) for kind, rows in strata.items()}, n)
+    chosen = [row for kind, n in shares.items() for row in draws.sample(sorted(strata[kind], key=_key), n)]
     random.Random(seed).shuffle(chosen)
     _write(path, [_line(found, row) for row in chosen])
     return path
@@ -167,13 +167,13 @@ def estimate(found: Evaluated, path: Path) -> list[Error]:
         said = line["verdict"].strip().casefold()
         if not said or said in _UNCLEAR:
             continue
-        if said not in _VERDICTS:
+        if (right := judging.word(said)) is None:
             raise InputError(f"{path}:{n}: field 'verdict' is {line['verdict']!r}; use right, wrong or unclear")
         key = line["case"], line["role"], line["repeat"].strip() or "0"
         if (row := by_key.get(key)) is None:
             named = "case {!r}, role {!r}, repeat {}".format(*key)
             raise InputError(f"{path}:{n}: no answer of {named} in this run; use the file that `--audit N` wrote")
-        labels[_type(found, row), row.outcome].append(_VERDICTS[said])
+        labels[_type(found, row), row.outcome].append(right)
     if not labels:
         raise InputError(f"{path}: no verdicts; fill the column 'verdict' with right, wrong or unclear")
     sizes = Counter((_type(found, row), row.outcome) for row in by_key.values())
@@ -221,15 +221,6 @@ def _type(found: Evaluated, row: Graded) -> str:
 
 def _key(row: Graded) -> _Key:
     return row.case, row.role, row.repeat
-
-
-def _shares(strata: Mapping[tuple[str, str], list[Graded]], n: int, draws: random.Random) -> Iterable[list[Graded]]:
-    """The same number from each stratum, as far as possible; what small strata cannot fill goes to the others."""
-    left, open_ = n, sorted(strata, key=lambda key: len(strata[key]))
-    for i, key in enumerate(open_):
-        share = min(len(strata[key]), -(-left // (len(open_) - i)))
-        left -= share
-        yield draws.sample(sorted(strata[key], key=_key), share)
 
 
 def _line(found: Evaluated, row: Graded) -> dict[str, str]:

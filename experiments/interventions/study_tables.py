@@ -253,13 +253,6 @@ def _inside(rows: Sequence[Row]) -> list[str]:
     table = []
     for r in rows:
         values = ("–" if v is None else f"{v:.3f}" for v in (r["before"], r["after"]))
-        table.append([r["variant"], r["quantity"], str(r["n"]), *values, _change(r)])
+        table.append([r["variant"], r["quantity"], str(r["n"]), *values, _number(r, 1.0, 3, sign=True)])
     head = ["variant", "quantity", "n", "before", "after", "after - before [95 %]"]
     return _table("Inside, the same cases before and after (one training each)", head, table)
-
-
-def _change(r: Row) -> str:
-    if r["value"] is None:
-        return "–"
-    shown = f"{r['value']:+.3f}"
-    return shown if r["low"] is None else f"{shown} [{r['low']:+.3f}, {r['high']:+.3f}]"

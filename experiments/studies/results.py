@@ -20,7 +20,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from ...errors import ComposcopeError, NotAskedError
-from ...evaluation.metrics import DIFFERENCES, MEANINGS, NUMBERS, Metric, beyond, find, quoted
+from ...evaluation.metrics import DIFFERENCES, MEANINGS, NUMBERS, Metric, beyond, censored, find, quoted
 from ...files import to_csv
 from ...terminal import how_many
 from ..console.printing import Reporter, markdown_table
@@ -142,8 +142,8 @@ def shown(name: str, metric: Metric, *, interval: bool = True) -> str:
     """A value as text: percent, points or a plain number, with its interval; or ``undefined``."""
     value = metric.value
     if value is None:
-        censored = (metric.note or "").split(";")[0]
-        return f"undefined ({censored})" if name == "d50" and censored.startswith(("<", ">")) else "undefined"
+        said = censored(metric)
+        return f"undefined ({said})" if said else "undefined"
     scale, unit, form = _form("gap" if "against" in metric.group else name)
     text = f"{scale * value:{form}}{unit}"
     if interval:

@@ -15,7 +15,7 @@ from scipy import stats
 from ...errors import InputError
 from ...evaluation import dependence
 from ...evaluation.graded import Graded
-from ...evaluation.metrics import Metric
+from ...evaluation.metrics import Metric, span
 from ...evaluation.protocols import counting
 from ...evaluation.protocols.compare import compare
 from ...evaluation.statistics import Interval, holm
@@ -91,7 +91,7 @@ def _cosine_row(what: str, r: Any, layer: int, last: int, model: str, where: str
     share = layer / last if last else 0.0
     text, source = beside("composition-collapse", what, {"depth_share": f"{share:.2f}"}, model)
     value, low, high = (r.get(k) for k in ("value", "low", "high"))
-    ends = " (no interval)" if low is None or high is None else f" [{low:.4f}, {high:.4f}]"
+    ends = span(low, high, "{:.4f}".format) or " (no interval)"
     return {"what": what, "group": f"{where}layer {layer} of {last}", "n": r.get("n"), "value": value, "low": low,
             "high": high, "interval": r.get("interval"), "published": text, "source": source,
             "shown": "undefined" if value is None else f"{value:.4f}{ends}"}  # fmt: skip
@@ -130,8 +130,7 @@ def means(study: Study, probe: str, quantity: str, scale: float) -> list[Row]:
                 interval = Interval(None, None, interval.method)
             if scale == 100:  # shares lie between 0 and 1, and so do their intervals
                 interval = interval.within(0, 1)
-            low, high = interval.low, interval.high
-            ends = "" if low is None or high is None else f" [{scale * low:.4g}, {scale * high:.4g}]"
+            ends = span(interval.low, interval.high, lambda end: f"{scale * end:.4g}")
             text, source = beside(study.preset.name, quantity, {"kind": kind}, run.model.model, run.data)
             variance = float(values.var(ddof=1)) if values.size > 1 else None
             rows.append({

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...errors import InputError
+from ...evaluation.metrics import span
 from ...probes.catalog import PROBES
 from ..organism import series as organism_series
 from ..organism.series import Series
@@ -112,9 +113,7 @@ def _examined(study: Study) -> list[tuple[Series, dict[str, Path]]]:
 
 def _shown(row: Row) -> str:
     value, low, high = (row.get(k) for k in ("value", "low", "high"))
-    if value is None:
-        return "undefined"
-    return f"{value:.3f} (no interval)" if low is None or high is None else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+    return "undefined" if value is None else f"{value:.3f}{span(low, high, '{:.3f}'.format) or ' (no interval)'}"
 
 
 PRESET = Preset(

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from ...errors import InputError, ModelError
 from ...hooks.attention_masses import Window, attention_masses
+from ...hooks.budget import in_prefills
 from ...hooks.capture import Request, capture, check_ids, check_last, id_rows
 from ...hooks.length_limits import check_batch, keep_rotary_angles
 from ...hooks.model import Model, check_left
@@ -135,6 +136,16 @@ def spans_of(spans: Sequence[Span | None] | None, n: int, what: str) -> Sequence
     return [None] * n if spans is None else spans
 
 
+def _layouts(
+    prompts: Sequence[Ids], new: Sequence[int], cue_tokens: int | Sequence[int],
+    questions: Sequence[Span | None] | None, few_shot: Sequence[Span | None] | None,
+) -> list[KeyRanges]:  # fmt: skip
+    """The key ranges of every prompt with its ``new`` tokens of response."""
+    cues, n = cue_counts(cue_tokens, prompts), len(prompts)
+    asked, shown = spans_of(questions, n, "question_spans"), spans_of(few_shot, n, "few_shot_spans")
+    return [layout(len(p), cues[i], len(p) + new[i], asked[i], shown[i], f"prompt {i}") for i, p in enumerate(prompts)]
+
+
 def iter_masses(
     lm: Model, prompts: Sequence[Ids], responses: Sequence[Ids], cue_tokens: int | Sequence[int] = 0, *,
     question_spans: Sequence[Span | None] | None = None, few_shot_spans: Sequence[Span | None] | None = None,
@@ -144,18 +155,13 @@ def iter_masses(
     prompts, responses = id_rows(prompts, "prompt"), id_rows(responses, "response")
     if len(prompts) != len(responses):
         raise InputError(f"{len(prompts)} prompts, {len(responses)} responses; give one of each")
-    cues, n = cue_counts(cue_tokens, prompts), len(prompts)
-    questions = spans_of(question_spans, n, "question_spans")
-    examples = spans_of(few_shot_spans, n, "few_shot_spans")
-    requests, layouts = [], []
+    layouts = _layouts(prompts, list(map(len, responses)), cue_tokens, question_spans, few_shot_spans)
+    requests = []
     for i, (prompt, response) in enumerate(zip(prompts, responses, strict=True)):
         if not len(response):
             raise InputError(f"response {i}: no tokens; a ratio needs at least one response token")
         check_last(lm, response, f"response {i}")
-        end = len(prompt) + len(response)
-        found = layout(len(prompt), cues[i], end, questions[i], examples[i], f"prompt {i}")
-        layouts.append(found)
-        window = Window(len(prompt) - 1, end - 1, found.ranges)
+        window = Window(len(prompt) - 1, len(prompt) + len(response) - 1, layouts[i].ranges)
         requests.append(Request([*prompt, *response[:-1]], masses=window))
     for i, got in capture(lm, requests, max_tokens=max_tokens, notes=notes):
         assert got.masses is not None
@@ -233,13 +239,7 @@ def generate(
     if max_new_tokens < 1:
         raise InputError(f"max_new_tokens is {max_new_tokens}; generate at least one")
     prompts = id_rows(prompts, "prompt")
-    cues, n = cue_counts(cue_tokens, prompts), len(prompts)
-    questions = spans_of(question_spans, n, "question_spans")
-    examples = spans_of(few_shot_spans, n, "few_shot_spans")
-    layouts = [
-        layout(len(p), cues[i], len(p) + max_new_tokens, questions[i], examples[i], f"prompt {i}")
-        for i, p in enumerate(prompts)
-    ]
+    layouts = _layouts(prompts, [max_new_tokens] * len(prompts), cue_tokens, question_spans, few_shot_spans)
     for i, prompt in enumerate(prompts):
         check_ids(lm, prompt, f"prompt {i}")
     limit, longest = lm.anatomy.context, max(map(len, prompts), default=0)
@@ -250,20 +250,10 @@ def generate(
         )
     ends = tuple(lm.eos_ids if eos is None else eos)
     out: dict[int, tuple[list[int], Masses]] = {}
-    for batch in _batches(prompts, max_new_tokens, max_tokens):
+    for batch in in_prefills(lm, [len(p) + max_new_tokens for p in prompts], max_tokens):
         writer = _BatchGenerator(lm, [prompts[i] for i in batch], [layouts[i] for i in batch])
         out.update(zip(batch, writer.write(max_new_tokens, ends, pick), strict=True))
-    return RecordedGeneration([out[i][0] for i in range(n)], [out[i][1] for i in range(n)])
-
-
-def _batches(prompts: Sequence[Ids], new: int, max_tokens: int) -> list[list[int]]:
-    batches: list[list[int]] = []
-    for i in sorted(range(len(prompts)), key=lambda i: -len(prompts[i])):
-        width = new + len(prompts[batches[-1][0]]) if batches else 0
-        if not batches or (len(batches[-1]) + 1) * width > max_tokens:
-            batches.append([])
-        batches[-1].append(i)
-    return batches
+    return RecordedGeneration([out[i][0] for i in range(len(out))], [out[i][1] for i in range(len(out))])
 
 
 class _BatchGenerator:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from oracles import lookback as lookback_oracle
 from oracles import neurons as neuron_oracle
 from oracles import patching as patching_oracle
 
-from composcope.benchmarks import published
+from composcope.benchmarks import probes, published
 from composcope.benchmarks.probes import BEGIN, END, bench_probes, compare, measure, peak_memory, with_float32
 from composcope.benchmarks.tasks import BenchPreset, Models, Shape, build, make, preset, texts
 from composcope.errors import InputError
@@ -128,18 +129,19 @@ def test_everything_measured_is_written_and_reads_back(found) -> None:
     assert document["machine"]["threads"] == 1 and document["machine"]["date"]
     assert {r["task"] for r in document["rows"]} == set(TINY.tasks)
     assert all(r["memory_mb"] is None for r in document["rows"])
-    text = bench.to_markdown()
+    text = bench.markdown()
     assert "published" in text and document["machine"]["date"] in text
 
 
-def test_only_the_marked_part_of_a_document_is_replaced(found, tmp_path: Path) -> None:
-    bench, _ = found
+def test_only_the_marked_part_of_a_document_is_replaced(found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "page.md"
     page.write_text("before")
+    monkeypatch.setattr(probes, "bench_probes", lambda *_, **__: found[0])
+    monkeypatch.setattr(sys, "argv", ["probes", "--preset", "quick", "--docs", str(page)])
     with pytest.raises(InputError, match="add them where the table should go"):
-        bench.write_docs(page)
-    page.write_text(f"before\n{BEGIN.format(name='tiny')}\nold\n{END.format(name='tiny')}\nafter\n")
-    bench.write_docs(page)
+        probes.main()
+    page.write_text(f"before\n{BEGIN.format(name='quick')}\nold\n{END.format(name='quick')}\nafter\n")
+    probes.main()
     text = page.read_text()
     assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text and "| lookback |" in text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -281,15 +282,17 @@ def test_verdicts_are_not_drawn_over_and_a_judge_needs_an_audit(tmp_path: Path) 
     assert any("false minus" in line for line in about.lines) and about.document["grader"]
 
 
-def test_an_audit_draws_evenly_and_gives_what_small_strata_lack_to_the_others() -> None:
-    import random
+def test_an_audit_draws_evenly_and_gives_what_small_strata_lack_to_the_others(tmp_path: Path) -> None:
+    found, _ = run([("text", "correct", 20, 0), ("text", "incorrect", 2, 0), ("text", "invalid", 9, 0)])
 
-    strata = {("text", str(n)): [Graded(f"{n}-{i:02d}", "whole", "correct") for i in range(n)] for n in (20, 2, 9)}
-    drawn = list(auditing._shares(strata, 16, random.Random(0)))
-    assert sorted(map(len, drawn)) == [2, 7, 7] and len({r.case for rows in drawn for r in rows}) == 16
-    backwards = {key: rows[::-1] for key, rows in strata.items()}
-    assert list(auditing._shares(backwards, 16, random.Random(0))) == drawn, "whatever the order of the rows"
-    assert sum(map(len, auditing._shares(strata, 99, random.Random(0)))) == 31
+    def drawn(n: int, graded: Sequence[Graded]) -> list[str]:
+        with draw(replace(found, graded=graded), n, tmp_path).open(newline="", encoding="utf-8") as file:
+            return [row["case"] for row in csv.DictReader(file)]
+
+    some = drawn(16, found.graded)
+    assert sorted(Counter(case.split("-")[1] for case in some).values()) == [2, 7, 7] and len({*some}) == 16
+    assert drawn(16, found.graded[::-1]) == some, "whatever the order of the rows"
+    assert len(drawn(99, found.graded)) == 31
 
 
 def test_the_error_of_a_grader_weighs_each_stratum_by_its_share_of_the_run() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from composcope.errors import InputError
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.cases import Case
 from composcope.evaluation.graded import Graded
@@ -15,6 +17,7 @@ from composcope.evaluation.metrics import Metric
 from composcope.evaluation.protocols.base import Reduction
 from composcope.experiments import demo
 from composcope.experiments.cli import main
+from composcope.experiments.console.printing import Reporter
 from composcope.experiments.organism import documents, weights, world
 from composcope.experiments.run import read_json
 from composcope.experiments.run.schema import Evaluated
@@ -63,6 +66,18 @@ def test_the_summary_names_what_was_not_answered_and_what_is_undefined() -> None
     assert demo._rate(row) == "25 % [10 %, 50 %] (n=8, 2 without an answer)"
     assert demo._rate(Metric("both")) == "undefined (n=0)"
     assert demo._rate(None) == "undefined (n=0)"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("cores", [1, 2])
+def test_why_a_run_of_the_demo_fails_is_said_whatever_process_it_is_in(
+    cores: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo, "machine", lambda: {"cores": cores})
+    jobs = [demo.DemoRun("nosuch", "mixed", str(tmp_path), 0, "cpu")]
+    with pytest.raises(InputError, match="nosuch"):
+        demo._run_jobs(jobs, Reporter(quiet=True))
+    assert not multiprocessing.active_children()
 
 
 @pytest.mark.slow

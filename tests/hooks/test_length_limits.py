@@ -264,6 +264,10 @@ def test_budgets_are_shares_of_the_memory_that_one_row_or_token_takes(monkeypatc
     assert budget.prompt_tokens(lm, limit=10**12) == budget.MAX_TOKENS
     monkeypatch.setattr(budget, "prompt_tokens", lambda lm: 20)
     assert [*budget.in_prefills(lm, [10, 3, 30, 9, 4])] == [[2], [0, 3], [4, 1]]
+    lengths = [7, 5, 10, 10, 3]
+    assert [*budget.in_prefills(lm, lengths, 20)] == [[2, 3], [0, 1], [4]], "each as wide as its longest"
+    assert [*budget.in_prefills(lm, lengths, 1)] == [[2], [3], [0], [1], [4]]
+    assert [*budget.in_prefills(lm, lengths, 50)] == [[2, 3, 0, 1, 4]]
 
 
 @pytest.mark.parametrize(

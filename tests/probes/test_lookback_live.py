@@ -12,7 +12,6 @@ from tiny_models import tiny
 from composcope.errors import InputError, ModelError
 from composcope.hooks import load_model
 from composcope.probes import lookback
-from composcope.probes.lookback import measuring
 
 PROMPTS = [np.random.default_rng(n).integers(3, 97, n).tolist() for n in (13, 9, 16)]
 SPANS = [(4, 9), (3, 7), (5, 12)]
@@ -107,10 +106,3 @@ def test_bad_input_to_generation_is_refused_before_anything_runs() -> None:
     lm.model.train()
     with pytest.raises(ModelError, match="training mode"):
         lookback.generate(lm, PROMPTS, 3)
-
-
-def test_prompts_share_a_batch_while_they_and_their_responses_stay_below_the_limit() -> None:
-    prompts = [[7] * n for n in (5, 3, 8, 8, 1)]
-    assert measuring._batches(prompts, 2, 20) == [[2, 3], [0, 1], [4]], "the longest first, each as wide as its longest"
-    assert measuring._batches(prompts, 2, 1) == [[2], [3], [0], [1], [4]]
-    assert measuring._batches(prompts, 2, 50) == [[2, 3, 0, 1, 4]] and measuring._batches([], 2, 50) == []

@@ -222,8 +222,8 @@ def test_filled_in_sheets_become_rows_of_a_model_named_human() -> None:
 
 def test_a_sample_has_equal_shares_and_what_small_strata_lack_goes_to_the_others() -> None:
     sizes = {("a",): 2, ("b",): 9, ("c",): 30}
-    assert adjudicator._allocate(sizes, 12) == {("a",): 2, ("b",): 5, ("c",): 5}
-    assert adjudicator._allocate(sizes, 99) == sizes and adjudicator._allocate(sizes, 0) == dict.fromkeys(sizes, 0)
+    assert adjudicator.allocate(sizes, 12) == {("a",): 2, ("b",): 5, ("c",): 5}
+    assert adjudicator.allocate(sizes, 99) == sizes and adjudicator.allocate(sizes, 0) == dict.fromkeys(sizes, 0)
 
 
 def test_a_drawn_answer_weighs_as_many_as_it_stands_for_and_the_sheet_is_blind() -> None:

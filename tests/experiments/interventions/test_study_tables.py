@@ -142,7 +142,8 @@ def test_a_row_of_a_run_has_its_facts_counted_once_each(monkeypatch: pytest.Monk
 
 
 def test_numbers_inside_stand_before_and_after_with_their_change() -> None:
-    row = {"variant": "grpo", "quantity": "z", "n": 9, "before": 0.5, "after": None, "value": None, "low": None}
+    row = {"variant": "grpo", "quantity": "z", "n": 9, "before": 0.5, "after": None, "value": None, "low": None,
+           "high": None}  # fmt: skip
     known = {**row, "after": 0.75, "value": 0.25}
     rows = [row, known, {**known, "n": 3, "low": 0.125, "high": 0.375}]
     title, _, head, _, *cells = markdown(study_tables.Findings({}, [], [], inside=rows))
