@@ -6,6 +6,7 @@ after an interruption.
 """
 
 import multiprocessing
+import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from ..errors import ComposcopeError
@@ -110,12 +112,20 @@ def _run_jobs(jobs: Sequence[DemoRun], reporter: Reporter) -> None:
 
 
 def _alone() -> None:
-    """A process that runs jobs has one thread, and ends when the one that started it says so."""
+    """A process that runs jobs has one thread, and ends when the one that started it says so, or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with_parent, daemon=True).start()
     exits.quiet_libraries()
     import torch
 
     torch.set_num_threads(1)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(exits.INTERRUPTED)  # the same command continues the run
 
 
 def _diagnose(job: DemoRun, quiet: bool) -> None:

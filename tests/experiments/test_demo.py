@@ -89,7 +89,7 @@ def test_the_demo_shows_the_dose_series_in_few_lines_and_continues_where_it_was(
     lines = out.splitlines()
     assert 3 <= len(err.splitlines()) <= 20
     assert [line.split()[0] for line in lines[:8]] == ["mixed"] * 4 + ["temporal"] * 4
-    assert lines[8].startswith("causes   control") and " bridge-not-computed" in lines[8]
+    assert lines[8].startswith("causes   control") and " failures: " in lines[8]
     assert {line.split()[1].split("/")[0] for line in lines[9:-2]} == {"lookback", "neurons", "cosine", "min-k"}
     assert lines[-1].endswith("report.html") and Path(lines[-1].split("report: ")[1]).is_file()
     whole = {}
