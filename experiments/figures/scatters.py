@@ -138,7 +138,7 @@ SETS = {
 @figure("magnitudes", "How large the answers are", PAIRS + " (with cases whose answers are numbers)", "", 39)
 def magnitudes(runs: Sequence[RunData]) -> Drawing:
     """Distribution of answer magnitudes, one panel per benchmark (Compositional GSM, Fig. A.1)."""
-    found = [(run, sizes) for run in _one_per_benchmark(runs) if (sizes := _sizes(run))]
+    found = [(run, sizes) for run in one_per_benchmark(runs) if (sizes := _sizes(run))]
     chosen, rows = [run for run, _ in found], [row for _, sizes in found for row in sizes]
     need(rows, "No benchmark here has numbers as answers.")
     benchmarks = list(dict.fromkeys(r["benchmark"] for r in rows))
@@ -166,7 +166,7 @@ def magnitudes(runs: Sequence[RunData]) -> Drawing:
     )
 
 
-def _one_per_benchmark(runs: Sequence[RunData]) -> list[RunData]:
+def one_per_benchmark(runs: Sequence[RunData]) -> list[RunData]:
     """The largest run of each benchmark, since models share their cases."""
     best: dict[str, RunData] = {}
     for run in runs:
