@@ -12,7 +12,7 @@ from ...terminal import Bar, words
 from ..config import flag
 from ..run.folder import find_runs, is_run, runs_in, unfinished
 from ..run.reader import RunData
-from .drawing import Drawing, Figure, of_function, with_rows, write
+from .drawing import Drawing, Figure, of_function, write
 from .look import WIDTHS, Look
 
 FIGURES: Registry[Figure] = Registry("figures", lambda value: isinstance(value, Figure), __package__, of_function)
@@ -45,7 +45,7 @@ def of_runs(drawing: Drawing, runs: Iterable[object]) -> Drawing:
     known = [r for r in runs if isinstance(r, RunData)]
     absent = _not_shown(drawing, known)
     said = f" Runs with nothing to draw: {', '.join(absent)}." if absent else ""
-    made_with = tuple(r.manifest.made_with() for r in with_rows(known, drawing.rows) or known)
+    made_with = tuple(r.manifest.made_with() for r in known)
     return replace(drawing, caption=drawing.caption + said, made_with=made_with)
 
 
