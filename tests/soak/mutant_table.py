@@ -583,7 +583,7 @@ MUTANTS = (
     Mutant(X, "a teacher gets no key of its own", "[open_role(spec, option, key_env=key_env) for", "[open_role(spec, option) for", "tests/experiments/test_commands_hand_over.py -k makes_of"),
     Mutant(X, "an audit has one seed", "audited(found, run, audit, judge, seed=seed, key_env=api_key_env)", "audited(found, run, audit, judge, key_env=api_key_env)", "tests/experiments/test_commands_hand_over.py -k audit_is"),
     Mutant(X, "merged runs with invalid answers are fine", "lines(out), json)\n    return exits.INVALID_REMAINS if found.n_invalid else exits.OK", "lines(out), json)\n    return exits.OK", "tests/experiments/test_commands_hand_over.py -k audit_is"),
-    Mutant(X, "a report of several runs is written into the first", "where = out or (folders[0] if len(folders) == 1 else runs[0])", "where = out or folders[0]", "tests/experiments/test_commands_hand_over.py -k beside_its"),
+    Mutant(X, "a report of several runs is written into the first", "else runs[0] if len(runs) == 1 else Path(\"report\"))", "else runs[0])", "tests/experiments/test_commands_hand_over.py -k none_of_them"),
     Mutant(X, "a calibration that fails ends well", 'return 1 if any(r["holds"] == "no" for r in rows) else 0', "return 0", "tests/experiments/test_commands_hand_over.py -k does_not_hold"),
     Mutant(X, "trainings of a study keep the shipped one", '{"series": (*series, str(folder)), "only_series": True}', '{"series": (*series, str(folder))}', "tests/experiments/test_commands_hand_over.py -k makes_of"),
     Mutant(X, "a served run's address goes to its workers", '({"base_url": None, "vllm_python": None, "vllm_args": ""} if otherwise else {})', '{}', "tests/experiments/distributed/test_ray.py -k command_says"),
