@@ -972,7 +972,7 @@ MUTANTS = (
     Mutant(X, 'a failure hides the answer that came later', 'return {**self.journal.failures, **self.journal.responses}', 'return {**self.journal.responses, **self.journal.failures}', 'tests/experiments/run/test_reader.py -k came_later'),
     Mutant(X, 'repeats are compared as one', 'return {(r.case, r.role, r.repeat): r for r in read_graded(path)}', 'return {(r.case, r.role, 0): r for r in read_graded(path)}', 'tests/experiments/test_compare_probes.py -k repeats'),
     Mutant(X, 'numbers of probes as if cases shared nothing', 'quantity=key[0], clusters=near, seed=seed)', 'quantity=key[0], clusters=None, seed=seed)', 'tests/experiments/test_compare_probes.py -k shares_with'),
-    Mutant(X, 'a comparison counts both runs alike', 'published(rows, run.counted_now().compat) for run', 'published(rows, None) for run', 'tests/experiments/test_compare_probes.py -k hands_its_seed'),
+    Mutant(X, 'a comparison counts both runs alike', 'run.counted and run.counted.compat), strict=True))', 'None), strict=True))', 'tests/experiments/test_compare_probes.py -k hands_its_seed'),
     Mutant(X, 'answers of earlier versions are always taken', 'reuse=bool(run.config.get("reuse"))', 'reuse=True', 'tests/experiments/evaluating/test_evaluate.py -k small_run'),
     Mutant(X, 'worked examples are advised where some were shown', 'shown = config is not None and config.asking.few_shot is not None', 'shown = False', 'tests/experiments/evaluating/test_evaluate.py -k small_run'),
     Mutant(X, 'a run scored as a paper is counted as before', 'counted = finish(path, cases, protocol, found, how.compat, labels)', 'counted = finish(path, cases, protocol, found, config.asking.compat, labels)', 'tests/experiments/evaluating/test_evaluate.py -k as_a_paper'),
