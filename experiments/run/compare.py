@@ -116,7 +116,8 @@ def _grading(run: RunData) -> dict[str, str | None]:
 
 
 def _stated(settings: Mapping[str, Any], name: str) -> str:
-    text = "not stated" if name not in settings else "none" if settings[name] is None else str(settings[name])
+    absent = "none" if name in settings and name in ("judge", "compat") else "not stated"
+    text = absent if settings.get(name) is None else str(settings[name])
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 

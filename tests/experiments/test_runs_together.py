@@ -91,7 +91,7 @@ def test_settings_that_differ_are_listed_with_both_values_and_the_model_is_not_o
     found = compare_runs(evaluated, better)
     before = json.loads((evaluated / "manifest.json").read_text())["identity"]["format"]
     graded = ("judge", "none", "a-judge")
-    assert found["settings"] == [("format", before, "xml"), ("shard", "none", "1/2"), graded]
+    assert found["settings"] == [("format", before, "xml"), ("shard", "not stated", "1/2"), graded]
     lines = [line for line in comparison_lines(found) if "not only the model" in line]
     assert [("xml" in line, "1/2" in line) for line in lines] == [(True, False), (False, True), (False, False)]
     again = Path(shutil.copytree(evaluated, better.parent / "again"))
