@@ -40,6 +40,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         found = getattr(import_module(_LAZY[name], __name__), name)
+        if name in ("diagnose", "investigate"):  # commands call them, too, and name options as flags
+            from .errors import from_python
+
+            found = from_python()(found)
         globals()[name] = found  # later accesses find it directly
         return found
     from .errors import did_you_mean

@@ -4,7 +4,8 @@ Every message is one line that names the file or option, the field, the value se
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class ComposcopeError(Exception):
@@ -29,6 +30,35 @@ class JournalError(ComposcopeError):
 
 class NotAskedError(JournalError):
     """A question without an answer in the journal when no model can be asked."""
+
+
+_FLAG = re.compile(r"`?composcope [^`;]*|(?<![\w-])--(no-)?([a-z][a-z-]*)( (?=[^:;,]*:))?")
+"""A command, which stays as it is, or a flag with the space before its value at the beginning of an error."""
+
+
+def as_arguments(message: str) -> str:
+    """An error's message with options named as arguments of Python, not as flags.
+
+    >>> as_arguments("--max-asks 3: too few, with --no-thinking; see `composcope ls RUN --failures`")
+    'max_asks=3: too few, with thinking=False; see `composcope ls RUN --failures`'
+    """
+
+    def named(found: re.Match[str]) -> str:
+        if found[2] is None:
+            return found[0]
+        return found[2].replace("-", "_") + ("=False" + (found[3] or "") if found[1] else "=" * bool(found[3]))
+
+    return _FLAG.sub(named, message)
+
+
+@contextmanager
+def from_python() -> Iterator[None]:
+    """Inside, also as a decorator, errors name options as arguments: the caller wrote no flag."""
+    try:
+        yield
+    except ComposcopeError as e:
+        e.args = (as_arguments(str(e)), *e.args[1:])
+        raise
 
 
 def require_extra(what: str, extra: str, *modules: str) -> None:

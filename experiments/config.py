@@ -9,16 +9,15 @@ or as the argument that it is in Python.
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from ..errors import InputError, did_you_mean
+from ..errors import InputError, did_you_mean, from_python
 from ..evaluation.engines.addresses import address, check_url
 from ..evaluation.shards import Shard
 from ..files import safe_name
@@ -86,19 +85,9 @@ FROM_FLAGS = {"flags": True}
 """Validation context for values that a command was given: errors name them as flags."""
 
 
-@contextmanager
-def _named(info: ValidationInfo) -> Iterator[None]:
+def _named(info: ValidationInfo) -> AbstractContextManager[None]:
     """Inside, errors name options as arguments, unless the values came from a command or a file."""
-    try:
-        yield
-    except InputError as e:
-        if info.context is None:
-            e.args = (_A_FLAG.sub(lambda found: found[1].replace("-", "_") + "=" * found[0].endswith(" "), str(e)),)
-        raise
-
-
-_A_FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*)(?: (?=[^:;,]*:))?")
-"""A flag, with the space before its value at the beginning of an error (``--limit 0: ...``)."""
+    return from_python() if info.context is None else nullcontext()
 
 
 def flag(name: str, value: object = None) -> str:

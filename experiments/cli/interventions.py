@@ -63,7 +63,7 @@ def intervene(
     examples_per_step: Annotated[int | None, Option(min=1, help="SFT: examples per optimizer step.")] = None,
     micro_batch: Annotated[int | None, Option(min=1, help="Sequences in one forward pass.")] = None,
     max_tokens: Annotated[
-        int | None, Option(min=1, help="Maximum tokens per sampled answer (steering, patching: as in the run).")
+        int | None, Option(min=1, help="Maximum tokens per sampled answer (steering, patching: per continuation).")
     ] = None,
     max_steps: Annotated[int | None, Option(min=1, help="Stop training after this many steps.")] = None,
     save_every: Annotated[int | None, Option(min=1, help="Steps between checkpoints.")] = None,

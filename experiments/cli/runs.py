@@ -132,7 +132,7 @@ def _say_unfinished(folders: Iterable[Path]) -> None:
 def report(
     runs: RunArgs,
     out: Annotated[
-        Path | None, Option("--out", "-o", help="Folder of the page (default: the run's, or the first one given).")
+        Path | None, Option("--out", "-o", help="Folder of the page (default: the one given; for several, report).")
     ] = None,
     single_file: Annotated[bool, Option("--single-file", help="Put everything into one HTML file.")] = False,
     json: AsJson = False,
@@ -148,7 +148,7 @@ def report(
     _say_unfinished(folders)
     from ..report import write
 
-    where = out or (folders[0] if len(folders) == 1 else runs[0])
+    where = out or (folders[0] if len(folders) == 1 else runs[0] if len(runs) == 1 else Path("report"))
     written = write(data, where, single_file=single_file, progress=Reporter(quiet=quiet).bar)
     show({"schema": 1, "report": written, "runs": folders} if json else str(written), json)
 

@@ -15,7 +15,7 @@ from ..run.compare import shared_cases
 from ..run.reader import Row, RunData
 from ..run.summary import chance_stated, counted_rows
 from . import style
-from .drawing import CONTEXT, GAP, SCAFFOLDS, Drawing, curves, drawn, figure, need, point
+from .drawing import CONTEXT, GAP, SCAFFOLDS, VERSUS, Drawing, curves, drawn, figure, need, point
 from .grouping import grouped, having, labels, labels_by_benchmark, steps_of, table
 from .scatters import marks
 
@@ -188,7 +188,7 @@ def pair_gains(runs: Sequence[RunData]) -> Drawing:
     called = labels_by_benchmark(runs)
     for pair, a, b in matched(runs):
         said = f"{called[a.path]} − {called[b.path]}"
-        about = {"run": f"{a.name} − {b.name}", "kind": str(pair["kind"]), "pair": said}
+        about = {"run": f"{a.name}{VERSUS}{b.name}", "kind": str(pair["kind"]), "pair": said}
         rows += [{**about, "benchmark": a.benchmark, **row} for row in step_gains(a, b)]
     need(rows, "No two runs here share cases: give two models on one benchmark, or a study with pairs.")
     asked = list(dict.fromkeys(r["asked"] for r in rows))

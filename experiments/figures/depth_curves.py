@@ -12,7 +12,7 @@ from ..run.reader import Row, RunData
 from ..run.summary import counted_rows
 from . import style
 from .accuracies import matched
-from .drawing import GATE, Drawing, curves, drawn, figure, need, point
+from .drawing import GATE, VERSUS, Drawing, curves, drawn, figure, need, point
 from .grouping import having, labels, labels_by_benchmark, of_largest_families, table
 from .scatters import marks
 
@@ -235,7 +235,7 @@ def _rows(a: RunData, b: RunData, name: str) -> list[Row]:
             depth = m.group.get("depth_bin", m.group.get("depth"))
             cell = "all" if depth is None else f"depth {depth}"
             why = (m.note or "").split(";")[0] if m.value is None else ""
-            rows.append({"run": f"{a.name} − {b.name}", "pair": name, "benchmark": a.benchmark, "channel": m.metric,
-                         "cell": cell, "n": m.n, "n_invalid": m.n_invalid, "value": m.value, "interval": m.interval,
-                         "low": m.low, "high": m.high, "why": why})  # fmt: skip
+            rows.append({"run": f"{a.name}{VERSUS}{b.name}", "pair": name, "benchmark": a.benchmark,
+                         "channel": m.metric, "cell": cell, "n": m.n, "n_invalid": m.n_invalid, "value": m.value,
+                         "interval": m.interval, "low": m.low, "high": m.high, "why": why})  # fmt: skip
     return rows

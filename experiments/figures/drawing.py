@@ -75,6 +75,17 @@ def source(runs: Sequence[RunData]) -> str:
     return f"Runs: {', '.join(r.name for r in runs)}.{made}"
 
 
+VERSUS = " − "
+"""Between the names of two runs whose difference is a row."""
+
+
+def with_rows(runs: Sequence[RunData], rows: Sequence[Row]) -> list[RunData]:
+    """The runs that have a row, alone or in a pair; none if the rows name no run."""
+    named = {str(row.get("run")) for row in rows}
+    named |= {one for name in named for one in name.split(VERSUS)}
+    return [r for r in runs if r.name in named]
+
+
 def caption(
     text: str,
     rows: Sequence[Row],
@@ -84,9 +95,13 @@ def caption(
     intervals: str | None = None,
     mark: str = "Diamonds",
 ) -> str:
-    """Text, counts, few-case list (``cell`` names a row), interval method and source in one paragraph."""
+    """Text, counts, few-case list (``cell`` names a row), interval method and source in one paragraph.
+
+    The source is the runs that have a row, or all if the rows name no run.
+    """
     few = style.few_cases(rows, cell, mark) if cell else ""
-    parts = [text, style.counts(rows), few, intervals or style.interval_methods(rows), source(runs)]
+    made_by = source(with_rows(runs, rows) or runs)
+    parts = [text, style.counts(rows), few, intervals or style.interval_methods(rows), made_by]
     return " ".join(p for p in parts if p)
 
 

@@ -11,7 +11,7 @@ from ...errors import InputError
 from ..run.reader import Array, ProbeData, Row, RunData
 from ..run.single_cases import SavedEntry, read_single_cases
 from . import style
-from .drawing import PATCHING, READOUT, TRAJECTORY, Drawing, caption, curves, drawn, figure
+from .drawing import PATCHING, READOUT, TRAJECTORY, Drawing, caption, curves, drawn, figure, with_rows
 from .grouping import cells, color_bar, few_marks, heat, labels, number, small_multiples, small_multiples_by
 from .mechanism import NO_CELLS, behind, group_map, missing, read_where, with_probe
 
@@ -134,6 +134,7 @@ def cosine_trajectory(runs: Sequence[RunData]) -> Drawing:
         f"{style.few_cases(hatched, '{model}, {group}, step {step}', 'Starred')} "
         f"By layer: {style.few_cases(means, '{model}, {group}, layer {layer}')} {style.interval_methods(means)}"
     ).replace("By layer:  ", "By layer: ")
+    runs = with_rows(runs, rows)
     return Drawing(style.finished(fig), [*rows, *means], caption(text, [], runs, intervals="No intervals by step."),
                    {"kind": "heatmap", "x": "step", "y": "layer", "facet": "model", "panel": "group",
                     "low": low, "high": high})  # fmt: skip
@@ -227,6 +228,7 @@ def readout(runs: Sequence[RunData]) -> Drawing:
         "are high already at layer 0 may come from the text itself. "
     )
     said = style.few_cases(rows, "{model}, {kind}, {show}", "Starred")
+    runs = with_rows(runs, rows)
     return Drawing(style.finished(fig), rows, caption(text + said, [], runs, intervals=f"{NO_CELLS} by place."),
                    {"kind": "heatmap", "x": "place", "y": "layer", "facet": "model", "panel": "show",
                     "switch": ["kind", "reader"], "only": {"foils": FOILS[0]}, "diverging": ["difference"],

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from ..run.reader import Array, ProbeData, Row, RunData
 from . import style
-from .drawing import FAITHFULNESS, LOOKBACK, MIN_K, NEURONS, Drawing, caption, curves, drawn, figure, need
+from .drawing import FAITHFULNESS, LOOKBACK, MIN_K, NEURONS, Drawing, caption, curves, drawn, figure, need, with_rows
 from .grouping import cells, color_bar, few_marks, grouped, heat, labels, number, panels_of, small_multiples
 
 Found = list[tuple[RunData, str, ProbeData]]
@@ -48,6 +48,7 @@ def neuron_overlap(runs: Sequence[RunData]) -> Drawing:
         f"{_settings(found, 'rule', 't', 'u', 'v', 'answer_tokens')}{read_where(found)} {style.counts(rows)}"
     )
     few = style.few_cases(rows, "{model}, {task} & {other}", "Starred")
+    runs = with_rows(runs, rows)
     return Drawing(style.finished(fig), rows, caption(f"{text} {few}", [], runs, intervals=f"{NO_CELLS} by group."),
                    {"kind": "heatmap", "x": "other", "y": "task", "facet": "model", "low": 0, "high": 1})  # fmt: skip
 
@@ -133,6 +134,7 @@ def lookback(runs: Sequence[RunData]) -> Drawing:
         f"{_counts(found, 'lookback_ratio')}{_best_cell(found)} "
         + style.few_cases(rows, "{model}, {show}" if wholes else "{model}, {kind}, {show}", "Starred")
     )
+    runs = with_rows(runs, rows)
     return Drawing(style.finished(fig), rows, caption(text, [], runs, intervals=f"{NO_CELLS} for the means."),
                    {"kind": "heatmap", "x": "head", "y": "layer", "facet": "model", "panel": "show", "switch": "kind",
                     "diverging": ["difference"], "reach": reach, "low": 0, "high": 1})  # fmt: skip

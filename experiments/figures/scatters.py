@@ -138,7 +138,8 @@ SETS = {
 @figure("magnitudes", "How large the answers are", PAIRS + " (with cases whose answers are numbers)", "", 39)
 def magnitudes(runs: Sequence[RunData]) -> Drawing:
     """Distribution of answer magnitudes, one panel per benchmark (Compositional GSM, Fig. A.1)."""
-    rows = [row for run in _one_per_benchmark(runs) for row in _sizes(run)]
+    found = [(run, sizes) for run in one_per_benchmark(runs) if (sizes := _sizes(run))]
+    chosen, rows = [run for run, _ in found], [row for _, sizes in found for row in sizes]
     need(rows, "No benchmark here has numbers as answers.")
     benchmarks = list(dict.fromkeys(r["benchmark"] for r in rows))
     fig, panels = style.grid_of(1, len(benchmarks), 4.6, 3.4, sharex=True, sharey=True)
@@ -160,10 +161,12 @@ def magnitudes(runs: Sequence[RunData]) -> Drawing:
         "Cumulative distribution of the size of gold answers; zero counts as below 1. Where the curves overlap, the "
         "numbers do not make the whole harder. Sets with the same sizes share one curve."
     )
-    return drawn(fig, rows, text, runs, "{benchmark}, {set}", intervals="Counts of cases, no intervals.", mark="Marked")
+    return drawn(
+        fig, rows, text, chosen, "{benchmark}, {set}", intervals="Counts of cases, no intervals.", mark="Marked"
+    )
 
 
-def _one_per_benchmark(runs: Sequence[RunData]) -> list[RunData]:
+def one_per_benchmark(runs: Sequence[RunData]) -> list[RunData]:
     """The largest run of each benchmark, since models share their cases."""
     best: dict[str, RunData] = {}
     for run in runs:

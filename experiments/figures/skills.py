@@ -17,6 +17,7 @@ from . import style
 from .drawing import SKILLS, Drawing, curves, encodable, figure
 from .drawing import words as in_words
 from .grouping import few_marks, labels, panels_of
+from .scatters import one_per_benchmark
 
 OTHER = "other"
 
@@ -50,19 +51,17 @@ def read_maps(paths: Sequence[str | Path | RunData]) -> list[SkillUse | RunData]
 
     Raises ``InputError`` for any other folder.
     """
-    found: list[SkillUse | RunData] = []
+    maps: list[SkillUse] = []
+    runs: list[str | Path | RunData] = []
     for path in paths:
-        if isinstance(path, RunData):
-            found.append(path)
-            continue
-        folder = Path(path)
+        folder = path.path if isinstance(path, RunData) else Path(path)
         if (folder / "granularity.jsonl").is_file() and not is_run(folder):
-            found += _maps(folder)
+            maps += _maps(folder)
         else:
-            found += load([folder])
-    if not found:
+            runs.append(path)
+    if not maps and not runs:
         raise InputError("no folder given; give folders of `composcope build skills`, or runs whose parts name skills")
-    return found
+    return [*maps, *(load(runs) if runs else ())]
 
 
 def _maps(folder: Path) -> list[SkillUse]:
@@ -74,15 +73,14 @@ def _maps(folder: Path) -> list[SkillUse]:
     return [SkillUse(name or folder.name, r["n_clusters"], r["n_skills"], r["usage"]) for r in known]
 
 
-def _of_runs(sources: Sequence[SkillUse | RunData]) -> list[SkillUse]:
-    """Usage of the skills in runs, once per benchmark, since models share their cases."""
-    runs = [s for s in sources if isinstance(s, RunData)]
-    found = {}
-    for run in runs:
-        usage = Counter(p.skill for c in run.cases.values() for p in c.parts if p.skill)
-        if usage and run.benchmark not in found:
-            found[run.benchmark] = SkillUse(run.benchmark, None, None, dict(usage.most_common()))
-    return list(found.values())
+def _drawn(sources: Sequence[SkillUse | RunData]) -> tuple[list[SkillUse], Sequence[SkillUse | RunData]]:
+    """What is drawn and where it is from: the maps, else the skills of runs, once per benchmark."""
+    if maps := [s for s in sources if isinstance(s, SkillUse)]:
+        return maps, maps
+    runs = {r.path: r for r in sources if isinstance(r, RunData)}
+    used = {path: Counter(p.skill for c in r.cases.values() for p in c.parts if p.skill) for path, r in runs.items()}
+    chosen = one_per_benchmark([r for path, r in runs.items() if used[path]])
+    return [SkillUse(r.benchmark, None, None, dict(used[r.path].most_common())) for r in chosen], chosen
 
 
 def _made_by(sources: Sequence[SkillUse | RunData]) -> str:
@@ -103,7 +101,7 @@ def _empty(reason: str, sources: Sequence[SkillUse | RunData]) -> Drawing:
 @figure("skill-distribution", "How often each skill is called for", SKILLS, "optional", 22, read=read_maps)
 def skill_distribution(sources: Sequence[SkillUse | RunData]) -> Drawing:
     """Share of steps per skill, one panel per map (M, N), with the entropy of the usage (STaD, Fig. 4)."""
-    maps = [s for s in sources if isinstance(s, SkillUse)] or _of_runs(sources)
+    maps, made = _drawn(sources)
     if not maps:
         return _empty("No skill map and no run with skills here; `composcope build skills` makes them.", sources)
     if not any(one.usage for one in maps):
@@ -135,7 +133,7 @@ def skill_distribution(sources: Sequence[SkillUse | RunData]) -> Drawing:
         f"without other; higher is more even.{' Skills: ' + named + '.' if named else ''} n per panel: "
         f"{', '.join(str(m.total) for m in maps)}. {style.few_cases(rows, '{map}', 'Starred')} Counts, no intervals."
     )
-    return Drawing(style.finished(fig), rows, _tidy(f"{text} {_made_by(sources)}"))
+    return Drawing(style.finished(fig), rows, _tidy(f"{text} {_made_by(made)}"))
 
 
 @figure("skill-coverage", "Steps that no skill fits", SKILLS, "", 39, read=read_maps)
@@ -171,14 +169,14 @@ def skill_coverage(sources: Sequence[SkillUse | RunData]) -> Drawing:
     low, high = min(r["n"] for r in rows), max(r["n"] for r in rows)
     few = style.few_cases(rows, "M {clusters}, N {skills}" if len(names) == 1 else "{map}, M {clusters}, N {skills}")
     chart = curves("skills", "clusters", panel="map", xlabel="N", ylabel="other", percent=True)
-    said = f"{text} n = {low} to {high} steps. {few} {style.interval_methods(rows)} {_made_by(sources)}"
+    said = f"{text} n = {low} to {high} steps. {few} {style.interval_methods(rows)} {_made_by(maps)}"
     return Drawing(style.finished(fig), rows, _tidy(said), chart)
 
 
 @figure("skill-granularity", "The skills, by how many were asked for", SKILLS, "", 39, read=read_maps)
 def skill_granularity(sources: Sequence[SkillUse | RunData], top: int = 12) -> Drawing:
     """The skills of each map, one list per number of skills N, with the uses of each (STaD, Fig. 6-8)."""
-    maps = [s for s in sources if isinstance(s, SkillUse)] or _of_runs(sources)
+    maps, made = _drawn(sources)
     if not maps:
         return _empty("No skill map and no run with skills here; `composcope build skills` makes them.", sources)
     widest = max((m.clusters or 0) for m in maps)
@@ -205,7 +203,7 @@ def skill_granularity(sources: Sequence[SkillUse | RunData], top: int = 12) -> D
         f"{', '.join(str(m.total) for m in shown)}. "
         f"{style.few_cases(rows, '{map}', 'Starred')} Counts, no intervals."
     )
-    return Drawing(style.finished(fig), rows, _tidy(f"{text} {_made_by(sources)}"))
+    return Drawing(style.finished(fig), rows, _tidy(f"{text} {_made_by(made)}"))
 
 
 def _tidy(text: str) -> str:

@@ -136,6 +136,7 @@ def dose_response(runs: Sequence[RunData]) -> Drawing:
     """Mean of each probe's number per dose; several trainings are thin lines, and their mean is a thick line."""
     table = next((t for r in runs if (t := r.path.parent / "validity" / "table.csv").is_file()), None)
     raw = _raw(table) if table is not None else []
+    runs = [r for r in runs if table is not None and r.path.parent == table.parent.parent]
     rows = _dose_rows(raw)
     need(rows, "No validity table with these runs; `composcope study validity` makes one.")
     quantities = list(dict.fromkeys(r["quantity"] for r in rows))

@@ -150,7 +150,7 @@ def organism_cases(depths: Sequence[int], n: int, seed: int = 0) -> list[Case]:
     Depth 2 is the far pair; every other depth has rank, successor and interval, as in the benchmark.
     Raises ``InputError`` for a depth that the benchmark does not have.
     """
-    from ..organism.benchmarks import FAMILIES
+    from ..organism.benchmarks import FAMILIES, trained
 
     known = sorted({d for ds in FAMILIES.values() for d in ds})
     missing = [d for d in depths if d not in known]
@@ -160,32 +160,13 @@ def organism_cases(depths: Sequence[int], n: int, seed: int = 0) -> list[Case]:
         )
     cells = [(f, d) for d in sorted(set(depths)) for f, ds in FAMILIES.items() if d in ds]
     sizes = {cell: n // len(cells) + (i < n % len(cells)) for i, cell in enumerate(cells)}
-    return [case for cell in cells for case in _organism_cell(*cell, sizes[cell], seed)]
-
-
-def _organism_cell(family: str, depth: int, n: int, seed: int) -> list[Case]:
-    from ..organism.benchmarks import DRAW, TEMPORAL, date_part, events_of
-
-    rng = random.Random(f"{seed}/intervention/{family}/{depth}")
-    cases, seen = [], set()
-    for _ in range(50 * n + 100):
-        if len(cases) == n:
-            return cases
-        qa = DRAW[family](rng, depth, False)
-        if qa.question in seen:
-            continue
-        seen.add(qa.question)
-        cases.append(
-            Case(
-                f"train-{family}-{depth}-{len(cases) + 1:05d}", qa.question, qa.answer,
-                tuple(map(date_part, events_of(qa))), TEMPORAL,
-                {"rank": "ordered-list", "pair": "text"}.get(family, "list"),
-                worked=qa.reasoning, family=family, depth=depth, domain="temporal", operation=family,
+    drawn = {cell: trained(*cell, size, seed) for cell, size in sizes.items()}
+    for (family, depth), size in sizes.items():
+        if len(drawn[family, depth]) < size:
+            raise InputError(
+                f"--prompts: {ORGANISM} has fewer than {size} {family} questions of depth {depth}; give fewer"
             )
-        )  # fmt: skip
-    if len(cases) < n:
-        raise InputError(f"--prompts: {ORGANISM} has fewer than {n} {family} questions of depth {depth}; give fewer")
-    return cases
+    return [case for found in drawn.values() for case in found]
 
 
 def trace(case: Case) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 OUTCOMES = ("correct", "incorrect", "abstained", "invalid")
 HASH = 64
 """Digits of a hash of weights; only a server's model has a name instead."""
+SLACK = 16
+"""Tokens beyond those of the longest answer: a control that runs in circles needs no more to be told from an answer."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,8 @@ def intervene(
 
     Table: per source, layer, group (``failure``, ``success``) and outcome, the rate with an interval that respects what
     cases share. ``chosen`` marks the layer that the other half of the cases chose. ``max_new_tokens`` is by default
-    what the run's own answers could have, and never more than the context has room for.
+    that of the longest of their own answers and a few more, never more than the run's own limit or the context's room;
+    a warning counts the continuations that had not ended.
     Raises ``InputError`` for an unknown recipe, ``NoCasesError`` without failures and successes.
     """
     from ..config import Config
@@ -101,8 +104,9 @@ def intervene(
     examples = found.examples(target.tokenizer, roles=["whole"])
     wholes = [a for a in found.per_case()[0].values() if a.role == "whole"]
     halves, lm = halve(examples, n, seed), target.open_model()
-    most = _room(lm.anatomy.context, examples, max_new_tokens or max(a.max_tokens for a in wholes))
-    bench = InterventionTrial(lm, target.tokenizer, wholes[0].format, config.asking.compat, most, seed)
+    limit = max(a.max_tokens for a in wholes)
+    most = _room(lm.anatomy.context, examples, limit, max_new_tokens)
+    bench = InterventionTrial(lm, target.tokenizer, wholes[0].format, config.asking.compat, most, seed, limit)
     chosen = list(range(lm.anatomy.n_layers)) if layers is None else sorted(set(layers))
     with locked(run) as path:
         result = bench.run(recipe, halves, chosen)
@@ -113,8 +117,9 @@ def intervene(
     return result
 
 
-def _room(context: int | None, examples: Sequence[Example], most: int) -> int:
-    """``most`` tokens, or as many as the context has beside the longest prompt."""
+def _room(context: int | None, examples: Sequence[Example], limit: int, given: int | None) -> int:
+    """How many tokens a continuation may have, as ``intervene`` says."""
+    most = given or min(limit, max(len(e.response_ids) for e in examples) + SLACK)
     return most if context is None else max(1, min(most, context - max(len(e.prompt_ids) for e in examples)))
 
 
@@ -156,6 +161,10 @@ class InterventionTrial:
     compat: str | None
     max_new_tokens: int
     seed: int
+    limit: int = 0
+    """Tokens that an answer of the run itself could have; 0 if unknown."""
+    ended: list[bool] = field(default_factory=list[bool], repr=False)
+    """Whether each continuation that was judged had ended."""
 
     def run(self, recipe: str, halves: Halves, layers: Sequence[int]) -> ProbeResult:
         """Choose the layer on the first half and count on the second."""
@@ -180,6 +189,11 @@ class InterventionTrial:
             "compat": self.compat,
         }
         warnings = _warnings(rows)
+        if (cut := self.ended.count(False)) and self.max_new_tokens < self.limit:
+            warnings.append(
+                f"{cut} of {len(self.ended)} continuations had not ended after {self.max_new_tokens} tokens and are "
+                f"judged as answers that were cut; an answer of the run could have {self.limit} (--max-tokens)"
+            )
         failures = halves.test["failure"]
         donors = self._donors(halves.learn["success"], failures) if recipe == "patching" else []
         if alike := sum(map(_same_answer, failures, donors)):
@@ -229,6 +243,7 @@ class InterventionTrial:
         text = decode(self.tokenizer, ids, self.lm.eos_ids, special_thinking_marks(self.tokenizer))
         said, stopped = cut_after_stop(text, gold.stop, opened=gold.thinking)  # cut where the run's own answers end
         ended = stopped is not None or len(ids) < self.max_new_tokens or ids[-1] in self.lm.eos_ids
+        self.ended.append(ended)
         return gold.grade(said, "stop" if ended else "length", self.compat).outcome
 
     @staticmethod

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...errors import InputError
+from ...errors import InputError, from_python
 from ...evaluation.case import Case
 from ...evaluation.cases import as_in_a_file
 from ...files import as_path
@@ -18,6 +18,7 @@ from .results import RunResults
 _OF_A_FILE = ("dtype", "device")
 
 
+@from_python()
 def evaluate(
     model: Any,
     cases: Iterable[Case] | str | Path,

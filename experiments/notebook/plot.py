@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import InputError, did_you_mean
+from ...errors import InputError, did_you_mean, from_python
 from ..figures import style
 from ..figures.catalog import FIGURES, draw
 from ..figures.drawing import Drawing
@@ -94,6 +94,7 @@ def __getattr__(name: str) -> Callable[..., Drawing]:
         known = [f.replace("-", "_") for f in FIGURES]
         raise AttributeError(f"composcope.plot has no {name!r}{did_you_mean(name, known)}")
 
+    @from_python()
     def plot(runs: Any, **options: Any) -> Drawing:
         one = isinstance(runs, str | Path | RunData | RunResults | ProbeResults)
         return draw(figure.name, [_as_run(r) for r in ([runs] if one else runs)], **options)

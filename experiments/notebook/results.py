@@ -8,7 +8,7 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ...errors import InputError, NoCasesError, did_you_mean
+from ...errors import InputError, NoCasesError, did_you_mean, from_python
 from ...evaluation.asks import Ask
 from ...evaluation.case import Case
 from ...evaluation.graded import Graded
@@ -150,6 +150,7 @@ class CaseGroup(Sequence[CaseResult]):
     label: str
     ids: tuple[str, ...]
 
+    @from_python()
     def probe(
         self,
         name: str,
@@ -336,6 +337,7 @@ class RunResults:
 
         return probing.kept(self.data, name)
 
+    @from_python()
     def diagnose(self, **options: Any) -> Diagnosis:
         """The causes of the failures, as ``composcope diagnose`` names them; ``case(id)`` has them from then on.
 
@@ -362,6 +364,7 @@ class RunResults:
         """The model, opened for reading and editing."""
         return self.target.open_model()
 
+    @from_python()
     def plot(self, figure: str, **options: Any) -> Drawing:
         """A figure of the run by name, such as ``collapse-curve``; ``composcope.plot`` lists them."""
         from ..figures import draw

@@ -66,20 +66,22 @@ def temporal_case(id: str, family: str, depth: int, qa: QA) -> Case:
     """A temporal composition. Every event in it, including boundaries and references, is a gated part."""
     _held(qa.members)
     first, *others = events_of(qa)
+    about = {**ASKED, "crossed": others}
+    return replace(_asked(id, family, depth, qa), cluster=first, chance=_guess(family, depth), meta=about)
+
+
+def _asked(id: str, family: str, depth: int, qa: QA) -> Case:
     return Case(
         id=id,
         question=qa.question,
         answer=qa.answer,
-        parts=tuple(date_part(e) for e in (first, *others)),
+        parts=tuple(map(date_part, events_of(qa))),
         benchmark=TEMPORAL,
         answer_type={"rank": "ordered-list", "pair": "text"}.get(family, "list"),
         family=family,
         depth=depth,
-        cluster=first,
         domain="temporal",
         operation=family,
-        chance=_guess(family, depth),
-        meta={**ASKED, "crossed": others},
     )
 
 
@@ -102,6 +104,17 @@ def _cell(family: str, depth: int, n: int, seed: int) -> list[Case]:
     rng = random.Random(f"{seed}/temporal/{family}/{depth}")
     draw = DRAW[family]
     return _different(n, lambda i: temporal_case(f"{family}-{depth}-{i:04d}", family, depth, draw(rng, depth, True)))
+
+
+def trained(family: str, depth: int, n: int, seed: int) -> list[Case]:
+    """``n`` temporal cases to train on, with their reasoning, from the other side of the held-out split; or all."""
+    rng = random.Random(f"{seed}/intervention/{family}/{depth}")
+
+    def case(i: int) -> Case:
+        qa = DRAW[family](rng, depth, False)
+        return replace(_asked(f"train-{family}-{depth}-{i:05d}", family, depth, qa), worked=qa.reasoning)
+
+    return _different(n, case)
 
 
 MOST_REPEATED = 10_000

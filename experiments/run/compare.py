@@ -39,7 +39,8 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0, progress: Bar =
     """Paired comparison of two runs: per role the accuracies, A - B with interval, McNemar's test, Holm over roles.
 
     Where cases share facts, items or templates, interval and test respect it (``statistics.mcnemar``). Only asks that
-    both runs judged are paired, and only if the id means the same question in both; the rest is counted.
+    both runs judged are paired, and only if the id means the same question in both; the rest is counted. What a run's
+    ``compat`` counts as wrong is wrong here, too.
     ``shares`` has the intervals of both accuracies of each role, ``discordant`` the wholes on which the runs differ.
     ``channels`` holds the metrics of ``protocols.compare`` (empty unless both runs are double-gate runs), and
     ``probes`` the probes' numbers on the cases that both runs probed (see ``compare_probes``). Raises ``InputError``
@@ -48,7 +49,8 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0, progress: Bar =
     if Path(a).resolve() == Path(b).resolve():
         raise InputError(f"{a} and {b}: are the same run; give two")
     runs = (RunData(Path(a)), RunData(Path(b)))
-    rows_a, rows_b = map(_rows, runs)
+    graded_a, graded_b = map(_rows, runs)
+    rows_a, rows_b = (_as_counted(run, rows) for run, rows in zip(runs, (graded_a, graded_b), strict=True))
     cases = shared_cases(*runs)
     common = sorted(rows_a.keys() & rows_b.keys())
     shared = [k for k in common if cases.comparable(k[0], k[1])]
@@ -91,7 +93,7 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0, progress: Bar =
         "shares": shares,
         "probes": probes,
         "probes_said": probes_said,
-        "discordant": [_discordant(k, rows_a, rows_b) for k in differing],
+        "discordant": [_discordant(k, graded_a, graded_b) for k in differing],
     }
 
 
@@ -104,16 +106,18 @@ def differing_settings(a: RunData, b: RunData) -> list[tuple[str, str, str]]:
     """Settings, except the model, that differ between the two runs; a comparison of models should have none."""
     was, now = ({**run.manifest.identity, **_grading(run)} for run in (a, b))
     keys = [k for k in dict.fromkeys([*was, *now]) if k not in ("model", "weights")]
-    return [(k, _stated(was.get(k)), _stated(now.get(k))) for k in keys if was.get(k) != now.get(k)]
+    return [(k, _stated(was, k), _stated(now, k)) for k in keys if was.get(k) != now.get(k)]
 
 
 def _grading(run: RunData) -> dict[str, str | None]:
     """Who graded a run, and as which paper: neither is part of its identity, since its answers can be graded again."""
-    return {"judge": run.config and run.config.asking.judge, "compat": run.counted and run.counted.compat}
+    judge = {} if run.config is None else {"judge": run.config.asking.judge}
+    return judge if run.counted is None else {**judge, "compat": run.counted.compat}
 
 
-def _stated(value: Any) -> str:
-    text = "not stated" if value is None else str(value)
+def _stated(settings: Mapping[str, Any], name: str) -> str:
+    absent = "none" if name in settings and name in ("judge", "compat") else "not stated"
+    text = absent if settings.get(name) is None else str(settings[name])
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
@@ -122,8 +126,7 @@ def _channels(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     if [run.counted_now().protocol for run in (a, b)] != ["double-gate", "double-gate"]:
         return [], []
-    counted_a, counted_b = (published(rows, run.counted_now().compat) for run, rows in ((a, rows_a), (b, rows_b)))
-    found = compare(counted_a, counted_b, {**b.cases, **a.cases}, seed)
+    found = compare(rows_a, rows_b, {**b.cases, **a.cases}, seed)
     return [m.to_dict() for m in found.metrics], list(found.warnings)
 
 
@@ -132,6 +135,11 @@ def _rows(run: RunData) -> dict[Key, Graded]:
     text_files.existing(path, missing(path))
     # Not ``run.graded``: here, rows that only one run has are counted and not refused.
     return {(r.case, r.role, r.repeat): r for r in read_graded(path)}
+
+
+def _as_counted(run: RunData, rows: Mapping[Key, Graded]) -> dict[Key, Graded]:
+    """The rows as the run's metrics count them (see ``published``)."""
+    return dict(zip(rows, published(list(rows.values()), run.counted and run.counted.compat), strict=True))
 
 
 def _about(run: RunData) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import Any
 
 from ...errors import InputError, JournalError
 from ...evaluation import text_files
-from ...files import as_path, strict_json
+from ...files import as_path, short_name, strict_json
 from ...files import write_text as write_text  # re-exported: this module offers all ways to write
 from ...terminal import how_many
 
@@ -221,9 +221,27 @@ def runs_in(folder: Path) -> list[Path]:
 
 def told_apart(paths: Sequence[Path]) -> list[str]:
     """A name for each run folder that no other has: its own, else with its study's, else the whole path."""
-    makes = (lambda p: p.name, lambda p: f"{p.parent.name}/{p.name}", str)
+    makes = (lambda p: p.name, lambda p: "/".join(p.parts[-2:]), str)
     ways = [Counter(map(make, paths)) for make in makes]
     return [next((make(p) for make, way in zip(makes, ways, strict=True) if way[make(p)] == 1), str(p)) for p in paths]
+
+
+def files_told_apart(files: Sequence[tuple[str, Any]]) -> list[str]:
+    """For benchmark files of one name with other cases, the name with that of the folder; empty for all others.
+
+    Each file comes with the sha256 of its cases, None if unknown.
+
+    >>> files_told_apart([("a/set.jsonl", "1"), ("b/set.jsonl", "2"), ("c/set.jsonl", "1"), ("c/more.jsonl", "3")])
+    ['a/set', 'b/set', 'a/set', '']
+    """
+    first: dict[tuple[str, str], Path] = {}
+    for file, data in files:
+        first.setdefault((short_name(file), str(data)), Path(file).parent / short_name(file))
+    names: dict[Path, str] = {}
+    for short in dict.fromkeys(short for short, _ in first):
+        paths = list(dict.fromkeys(p for (s, data), p in first.items() if s == short and data != "None"))
+        names |= dict(zip(paths, told_apart(paths), strict=True)) if len(paths) > 1 else {}
+    return [names.get(first[short_name(file), str(data)], "") for file, data in files]
 
 
 def one_run(folder: str | Path) -> Path:

@@ -29,7 +29,7 @@ from ...evaluation.protocols.base import CaseSet, Entry, Reduction
 from ...files import Row, as_path, read_csv, short_name
 from ..config import Config
 from ..organism.weights import model_called
-from .folder import find_runs, missing, placed_lines, read_json, told_apart
+from .folder import files_told_apart, find_runs, missing, placed_lines, read_json, told_apart
 from .schema import AGAIN, COUNT_AGAIN, Evaluated, Manifest, Metrics, ProbeAbout, checked
 
 Array = NDArray[Any]
@@ -66,6 +66,7 @@ class RunData:
 
     path: Path
     called: str = ""  # its name where another run has a folder of the same name
+    on: str = ""  # its benchmark's name where another run has another benchmark of the same name
     _probes: dict[str, ProbeData] = field(default_factory=dict[str, ProbeData], repr=False, compare=False)
 
     @property
@@ -132,7 +133,7 @@ class RunData:
 
     @property
     def benchmark(self) -> str:
-        return short_name(self._said("benchmark"))
+        return self.on or short_name(self._said("benchmark"))
 
     @property
     def commands(self) -> list[str]:
@@ -309,8 +310,10 @@ def load(runs: Iterable[str | Path | RunData]) -> list[RunData]:
         out += [r for r in found if r.path not in {known.path for known in out}]
     if not out:
         raise InputError("no run folder given; see `composcope ls`")
-    named = zip(out, told_apart([r.path for r in out]), strict=True)
-    return [r if name in (r.called, r.path.name) else replace(r, called=name) for r, name in named]
+    names = (r.called if n == r.path.name else n for r, n in zip(out, told_apart([r.path for r in out]), strict=True))
+    on = files_told_apart([(r._said("benchmark"), r.manifest.identity.get("data")) for r in out])
+    named = ((r, n, r.on or b) for r, n, b in zip(out, names, on, strict=True))
+    return [r if (n, b) == (r.called, r.on) else replace(r, called=n, on=b) for r, n, b in named]
 
 
 def _in_order(folder: Path, runs: list[RunData]) -> list[RunData]:

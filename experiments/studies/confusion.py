@@ -20,9 +20,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
 from ...errors import InputError
+from ...evaluation import dependence
 from ...evaluation.case import Case
 from ...evaluation.protocols.base import CaseSet
-from ...evaluation.statistics import rate_interval
+from ...evaluation.statistics import Interval, rate_interval
 from ...files import to_csv
 from ...terminal import Bar, no_bar
 from .. import investigate as work
@@ -153,9 +154,14 @@ def scores(judged: Sequence[DiagnosedCase]) -> dict[str, Any]:
 
 
 def _share(hits: Sequence[tuple[str, bool]]) -> dict[str, Any]:
-    """A share of cases or variants, each with its plant: those of one fail alike, so intervals are over plants."""
-    count, n = sum(hit for _, hit in hits), len(hits)
-    interval = rate_interval([hit for _, hit in hits], [plant for plant, _ in hits])
+    """A share of cases or variants, each with its plant: those of one fail alike, so intervals are over plants.
+
+    Fewer plants than ``dependence.FEWEST`` give no interval, also where each has one case.
+    """
+    count, n, plants = sum(hit for _, hit in hits), len(hits), [plant for plant, _ in hits]
+    interval = rate_interval([hit for _, hit in hits], plants)
+    if 0 < len(set(plants)) < dependence.FEWEST:
+        interval = Interval(None, None, dependence.FEW)
     return {"count": count, "n": n, "share": count / n if n else None, **interval.columns()}
 
 

@@ -194,17 +194,22 @@ def test_an_audit_is_handed_on_and_the_exit_code_says_whether_answers_are_invali
     assert given == [((found, tmp_path, "5", "J"), {"seed": 4, "key_env": "h=K"})] * 2
 
 
-def test_a_report_is_written_beside_its_run_or_into_the_first_folder_that_was_given(
+def test_a_report_is_written_into_the_folder_that_was_given_and_one_over_several_into_none_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given: list[Any] = []
     monkeypatch.setattr(
         "composcope.experiments.report.write", lambda _, out, **o: given.append((out, o["single_file"]))
     )
-    for runs, words in ((["B/x"], "B"), (["A/x", "A/y"], "A B"), (["A/x"], "A -o o --single-file")):
+    for runs, words in (
+        (["B/x"], "B"),
+        (["A/x", "A/y"], "A"),
+        (["A/x", "B/x"], "A/x B/x"),
+        (["A/x"], "A -o o --single-file"),
+    ):
         monkeypatch.setattr(reader, "load", lambda _, runs=runs: [SimpleNamespace(path=P(run)) for run in runs])
         assert main(["report", *words.split()]) == 0
-    assert given == [(P("B/x"), False), (P("A"), False), (P("o"), True)]
+    assert given == [(P("B/x"), False), (P("A"), False), (P("report"), False), (P("o"), True)]
 
 
 def test_what_a_command_makes_of_its_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

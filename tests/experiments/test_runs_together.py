@@ -90,13 +90,31 @@ def test_settings_that_differ_are_listed_with_both_values_and_the_model_is_not_o
     write_json(better / "config.yaml", judged)
     found = compare_runs(evaluated, better)
     before = json.loads((evaluated / "manifest.json").read_text())["identity"]["format"]
-    graded = ("judge", "not stated", "a-judge")
+    graded = ("judge", "none", "a-judge")
     assert found["settings"] == [("format", before, "xml"), ("shard", "not stated", "1/2"), graded]
     lines = [line for line in comparison_lines(found) if "not only the model" in line]
     assert [("xml" in line, "1/2" in line) for line in lines] == [(True, False), (False, True), (False, False)]
     again = Path(shutil.copytree(evaluated, better.parent / "again"))
     main(["score", str(again), "--compat", "agentcoma", "-q"])
-    assert compare_runs(evaluated, again)["settings"] == [("compat", "not stated", "agentcoma")]
+    assert compare_runs(evaluated, again)["settings"] == [("compat", "none", "agentcoma")]
+    (again / "config.yaml").unlink()
+    settings = {name: sides for name, *sides in compare_runs(again, better)["settings"]}
+    assert (settings["compat"], settings["judge"]) == (["agentcoma", "none"], ["not stated", "a-judge"])
+
+
+def test_what_a_paper_counts_as_wrong_is_wrong_in_a_comparison_too(evaluated: Path, better: Path) -> None:
+    rows = read_lines(better / "graded.jsonl")
+    chosen = [{**r, "outcome": "invalid", "answer": None} if (r["case"], r["role"]) == ("sum-02", "whole") else r
+              for r in rows]  # fmt: skip
+    write_lines(better / "graded.jsonl", chosen)
+    plain = compare_runs(evaluated, better)
+    assert (plain["left_out_invalid"], plain["roles"][0]["n"], plain["roles"][0]["a_only"]) == (2, 10, 0)
+    main(["score", str(better), "--compat", "agentcoma", "-q"])
+    write_lines(better / "graded.jsonl", chosen)
+    found = compare_runs(evaluated, better)
+    assert (found["left_out_invalid"], found["roles"][0]["n"], found["roles"][0]["a_only"]) == (0, 11, 1)
+    (shown,) = (d for d in found["discordant"] if d["case"] == "sum-02")
+    assert (shown["a"]["outcome"], shown["b"]["outcome"]) == ("correct", "invalid")
 
 
 def test_cases_that_share_facts_are_compared_by_what_they_share(evaluated: Path, better: Path) -> None:

@@ -75,7 +75,7 @@ def test_a_read_only_run_is_copied_into_a_folder_that_can_be_written(
 
 def test_figures_of_a_report_over_several_runs_are_not_taken_for_those_of_the_first(run: Path) -> None:
     other = Path(shutil.copytree(run, run.with_name("other")))
-    assert main(["report", str(run), str(other), "-q"]) == 0
+    assert main(["report", str(run), str(other), "--out", str(run), "-q"]) == 0
     found = verify(run)
     assert found.problems == () and found.figures == 0
     assert len(found.notes) == 1 and "over several runs, not compared" in found.notes[0]

@@ -210,3 +210,33 @@ def test_two_runs_whose_folders_have_one_name_have_a_panel_each(
     alone, both = (figures.draw(name, some) for some in (folders[:1], folders))
     assert alone.empty is None and sorted(_n_marks(both)) == sorted(2 * _n_marks(alone))
     assert len(both.rows) == 2 * len(alone.rows)
+
+
+def test_two_benchmark_files_of_one_name_are_two_benchmarks_and_a_copy_of_one_is_none(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    cases = [{"id": f"{side}{i}", "question": f"{side} {i}?", "answer": "2", "answer_type": "number",
+              "parts": [{"question": "?", "answer": "1", "answer_type": "number", "skill": side}] * 2}
+             for side in "ab" for i in range(6)]  # fmt: skip
+    folders = []
+    for name, side in (("first", "a"), ("second", "b"), ("third", "a")):
+        folder = synthetic.make_run(tmp_path / name, n=6, probes=(), protocol="compositionality-gap", model=f"m/{name}")
+        mine = [c for c in cases if c["id"].startswith(side)]
+        (folder / "cases.jsonl").write_text("".join(json.dumps(c) + "\n" for c in mine))
+        rows = [json.loads(line) for line in (folder / "graded.jsonl").read_text().splitlines()]
+        new = dict(zip(dict.fromkeys(r["case"] for r in rows), (c["id"] for c in mine), strict=True))
+        (folder / "graded.jsonl").write_text("".join(json.dumps(r | {"case": new[r["case"]]}) + "\n" for r in rows))
+        for file in ("config.yaml", "manifest.json"):
+            held = json.loads((folder / file).read_text())
+            asked = {"benchmark": f"{'copy' if name == 'third' else side}/cases.jsonl"}
+            own = {"identity": {**held["identity"], "data": side}} if file == "manifest.json" else asked
+            (folder / file).write_text(json.dumps(held | own))
+        folders.append(folder)
+    assert [r.benchmark for r in figures.load(folders)] == ["a/cases", "b/cases", "a/cases"]
+    assert [r.benchmark for r in figures.load(folders[::2])] == ["cases", "cases"]
+    for name, column in (("magnitudes", "benchmark"), ("skill-distribution", "map"), ("pair-gains", "benchmark")):
+        drawn = figures.draw(name, folders)
+        expected = {"a/cases"} if name == "pair-gains" else {"a/cases", "b/cases"}
+        assert {r[column] for r in drawn.rows} == expected and len(drawn.figure.axes) == len(expected)
+    opened = figures.load(folders)
+    assert figures.load(opened[:1])[0] is opened[0], "what is open keeps its names"

@@ -240,6 +240,18 @@ def test_a_figure_draws_the_rows_of_its_csv_and_nothing_else(name: str, everythi
     assert _numbers_not_of_rows(drawing.figure, rows) == []
 
 
+@pytest.mark.parametrize("name", [n for n, f in figures.FIGURES.items() if f.read is load and n != "dose-response"])
+def test_the_runs_that_a_caption_names_are_those_that_are_drawn(name: str, everything: Path) -> None:
+    drawing = _drawn(name, everything)
+    said = re.findall(r"Runs: ([^.]+)\.", drawing.caption)
+    assert len(said) == 1
+    named = said[0].split(", ")
+    if name == "magnitudes":  # models share the cases, so a run of each benchmark is drawn
+        assert len(named) == len({r["benchmark"] for r in drawing.rows})
+        return
+    assert set(named) == {run for r in drawing.rows for run in r["run"].split(" − ")}
+
+
 @pytest.mark.parametrize("name", list(figures.FIGURES))
 def test_no_title_label_or_tick_of_a_figure_covers_another_or_is_cut_off(name: str, everything: Path) -> None:
     fig = _drawn(name, everything).figure

@@ -49,7 +49,7 @@ def test_a_scatter_counts_the_cases_that_were_asked_both_and_second_hops_after_a
     (row,) = scatters._rows(run, "m", scatters.SECOND_HOP.draw)  # type: ignore[arg-type]
     assert row["n"] == 18 and "korn" in row["interval"], "cases of a cluster share something"
     few, many = (SimpleNamespace(benchmark="b", cases=range(n)) for n in (2, 3))
-    assert scatters._one_per_benchmark([few, many]) == scatters._one_per_benchmark([many, few]) == [many]  # type: ignore
+    assert scatters.one_per_benchmark([few, many]) == scatters.one_per_benchmark([many, few]) == [many]  # type: ignore
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def test_skill_maps_are_read_with_their_clusters_and_skills_and_runs_count_every
         first["parts"][0]["skill"], first["parts"][1]["skill"], second["parts"][again]["skill"] = "add", "sort", "add"
         second["parts"][1 - again]["skill"] = None if name == "a" else "other"
         path.write_text(json.dumps(first) + "\n" + json.dumps(second) + "\n")
-    (used,) = skills._of_runs(figures.load([tmp_path / "a", tmp_path / "b"]))
+    (used,), _ = skills._drawn(figures.load([tmp_path / "a", tmp_path / "b"]))
     assert (used.source, used.clusters, dict(used.usage)) == ("mixed", None, {"add": 2, "sort": 1})
     maps = [skills.SkillUse("s", m, n, {"add": 6, "sort": 9, "other": 20}) for m in (5, 10) for n in (3, 2)]
     shares = skills.skill_distribution.draw(maps[:1])
@@ -71,8 +71,8 @@ def test_maps_runs_and_folders_are_told_apart_whatever_else_a_folder_holds(
     for folder in (tmp_path / "maps", run):  # a run may hold a table of that name
         (folder / "granularity.jsonl").write_text(line)
     (read,) = figures.load([run])
-    found = skills.read_maps([tmp_path / "maps", run, read, str(tmp_path / "maps")])
-    assert [type(f).__name__ for f in found] == ["SkillUse", "RunData", "RunData", "SkillUse"]
+    found = skills.read_maps([tmp_path / "maps", read, run, str(tmp_path / "maps")])
+    assert [type(f).__name__ for f in found] == ["SkillUse", "SkillUse", "RunData"]
     assert found[2] is read
     with pytest.raises(InputError, match="no folder given"):
         skills.read_maps([])

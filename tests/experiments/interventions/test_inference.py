@@ -127,11 +127,33 @@ def test_a_control_that_changes_something_and_a_label_that_does_not_come_out_are
     assert len(found) == len(said) and all(line.startswith(start) for line, start in zip(found, said, strict=True))
 
 
-@pytest.mark.parametrize(("context", "most", "room"), [(None, 512, 512), (320, 512, 300), (320, 128, 128), (20, 9, 1)])
-def test_a_continuation_has_the_tokens_of_the_runs_own_answers_as_far_as_the_context_has_room(
-    context: int | None, most: int, room: int
+@pytest.mark.parametrize(
+    ("context", "limit", "given", "room"),
+    [(None, 512, None, 56), (320, 512, 512, 300), (320, 128, 128, 128), (320, 50, None, 50), (60, 512, None, 40),
+     (20, 9, None, 1)],
+)  # fmt: skip
+def test_a_continuation_is_as_long_as_the_longest_answer_and_a_little_longer_as_far_as_the_run_and_the_context_allow(
+    context: int | None, limit: int, given: int | None, room: int
 ) -> None:
-    assert inference._room(context, [_example("a", size=20), _example("b", size=9)], most) == room
+    examples = [_example("a", size=20), _example("b", size=9)]
+    vars(examples[0])["response_ids"], vars(examples[1])["response_ids"] = range(40), range(3)
+    assert inference._room(context, examples, limit, given) == room
+
+
+@pytest.mark.parametrize(("limit", "warned"), [(9, True), (4, False), (0, False)])
+def test_continuations_that_had_not_ended_are_counted_where_the_run_allowed_longer_answers(
+    limit: int, warned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inference, "decode", lambda tokenizer, ids, *_: "x")
+    monkeypatch.setattr(inference, "special_thinking_marks", lambda tokenizer: {})
+
+    def outcomes(self: Any, recipe: str, given: Any, recipients: Any, layers: Any) -> dict[tuple[str, int], list[str]]:
+        return {("unchanged", -1): [self._judge(e, [5] * 4) for e in recipients],
+                ("donor", 0): [self._judge(e, [5, 0]) for e in recipients]}  # fmt: skip
+
+    monkeypatch.setattr(InterventionTrial, "_outcomes", outcomes)
+    found = _trial(limit=limit).run("patching", halve(_many(), 99, 0), [0]).warnings
+    assert [w.startswith("36 of 72 continuations had not ended after 4 tokens") for w in found].count(True) == warned
 
 
 def test_lines_show_the_chosen_layer_with_its_controls_and_the_other_layers_of_what_should_help() -> None:

@@ -277,10 +277,10 @@ def test_a_study_has_one_training_at_least_and_a_size_that_there_is(options: dic
 def test_more_questions_than_there_are_of_a_depth_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     qa = benchmarks.DRAW["rank"](random.Random(0), 4, False)
     monkeypatch.setitem(benchmarks.DRAW, "rank", lambda *_: qa)
-    (case,) = data._organism_cell("rank", 4, 1, 0)
-    assert (case.question, case.family, case.depth) == (qa.question, "rank", 4)
+    case = data.organism_cases([4], 3)[0]
+    assert (case.question, case.family, case.depth, case.worked) == (qa.question, "rank", 4, qa.reasoning)
     with pytest.raises(InputError, match=r"--prompts: .* fewer than 2 rank questions of depth 4"):
-        data._organism_cell("rank", 4, 2, 0)
+        data.organism_cases([4], 6)
 
 
 @pytest.mark.parametrize(

@@ -332,9 +332,9 @@ def test_a_model_in_memory_gives_the_same_answers(run: RunResults, tmp_path: Pat
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda run: cs.diagnose(run.path, ids=["nope"]), "--case nope: run has no such case"),
-        (lambda run: cs.evaluate("organism:none", "nope.jsonl"), "--benchmark nope.jsonl: "),
-        (lambda run: cs.plot.gaps(run, group_by="cost"), "--group-by cost: "),
+        (lambda run: cs.diagnose(run.path, ids=["nope"]), "case=nope: run has no such case"),
+        (lambda run: cs.evaluate("organism:none", "nope.jsonl"), "benchmark=nope.jsonl: "),
+        (lambda run: cs.plot.gaps(run, group_by="cost"), "group_by=cost: "),
     ],
 )
 def test_errors_of_public_functions_name_the_option_and_its_value(
@@ -347,12 +347,7 @@ def test_errors_of_public_functions_name_the_option_and_its_value(
 
 @pytest.mark.parametrize(
     ("options", "named"),
-    [
-        ({"probs": 3}, "probs"),
-        ({"probes": "all"}, "probes"),
-        ({"limit": 0}, "limit=0"),
-        ({"also": "no"}, "--also .no."),
-    ],
+    [({"probs": 3}, "probs"), ({"probes": "all"}, "probes"), ({"limit": 0}, "limit=0"), ({"also": "no"}, "also .no.")],
 )
 def test_an_option_that_is_not_there_is_named(options: dict[str, Any], named: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=named):
@@ -624,3 +619,18 @@ def test_a_run_that_was_never_counted_is_not_opened(run: RunResults, tmp_path: P
     (tmp_path / "run" / "metrics.json").unlink()
     with pytest.raises(InputError, match=r"metrics\.json"):
         cs.open_run(tmp_path / "run")
+
+
+def test_errors_name_what_was_written_an_argument_in_python_and_a_flag_for_a_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = cs.Config(model="organism:control", benchmark="organism:none")
+    for call in (
+        lambda: cs.evaluate("organism:control", "organism:none"),
+        lambda: cs.investigate(config, tmp_path / "run"),
+    ):
+        with pytest.raises(InputError) as raised:
+            call()
+        assert str(raised.value).startswith("benchmark=organism:none: ")
+    assert main(["evaluate", "-m", "organism:control", "-b", "organism:none", "-o", str(tmp_path / "run")]) == 1
+    assert "--benchmark organism:none: " in capsys.readouterr().err

@@ -14,7 +14,6 @@ import pytest
 from composcope.evaluation.cases import Case, Part
 from composcope.experiments.cli import main
 from composcope.experiments.console.printing import Reporter
-from composcope.experiments.interventions import data
 from composcope.experiments.organism import benchmarks, card, errors, measure, tasks, world
 from composcope.experiments.organism.documents import FORMAT_WEIGHTS
 
@@ -178,7 +177,7 @@ def test_what_was_measured_is_written_into_a_folder_that_is_not_there_yet(
 
 
 def test_pairs_to_train_on_are_of_events_far_apart() -> None:
-    cases = data._organism_cell("pair", 2, 40, 0)
+    cases = benchmarks.trained("pair", 2, 40, 0)
     years = world.world().years
     apart = [abs(years[a] - years[b]) for a, b in ([str(p.atom).removeprefix("year:") for p in c.parts] for c in cases)]
     assert len(cases) == 40 and min(apart) > tasks.w.FAR_YEARS

@@ -230,3 +230,11 @@ def test_a_plant_is_asked_and_its_failures_are_diagnosed_beside_the_truth(
     assert asked["diagnose"][1]["ids"] == (), "all failures of the run, as its diagnosis chooses them"
     failing.clear()
     assert confusion.judge(planted, tmp_path, 7) == Judged()
+
+
+@pytest.mark.parametrize(("plants", "cases", "known"), [(4, 1, False), (5, 1, True), (4, 3, False), (5, 3, True)])
+def test_a_share_over_fewer_than_five_plants_has_no_interval_however_many_cases_each_has(
+    plants: int, cases: int, known: bool
+) -> None:
+    found = confusion._share([(f"p{i}", i % 2 == 0) for i in range(plants) for _ in range(cases)])
+    assert found["n"] == plants * cases and (found["low"] is not None) == (found["high"] is not None) == known
