@@ -46,6 +46,7 @@ def behaviour(group: Sequence[Heard], shortcut: Followed | None = None, successe
         frozenset(str(one.case.worked) for one in other), wrong, shortcut, _unavailable(original),
         Tally(sum(map(exchanged, working)), len(working)),
         Tally(sum(k for k, _ in written), sum(n for _, n in written)),
+        wrong_numbers=[(said, items) for one in failing for said, right, items in _numbers(one) if said != right],
         other_operand=_of_the_other(working),
         asked=_asked([one for one, s in zip(failing, causes, strict=True) if s is None and wrong_operands(one)]),
         own_operands_right=original in right, unknown=sum(not one.parts_right for one in group),
@@ -137,11 +138,19 @@ def wrong_operands(one: Heard) -> list[int]:
 
 def on_the_table(one: Heard) -> tuple[int, int]:
     """How many written operands belong to a thing on the table, and how many operands were written."""
+    written = _numbers(one)
+    return sum(said in tags for said, _, tags in written), len(written)
+
+
+def _numbers(one: Heard) -> list[tuple[str, str, frozenset[str]]]:
+    """Every operand that was written and has to be a thing's tag, the right one, and the tags of all things on the
+    table."""
     if (found := shown(one.case)) is None:
-        return 0, 0
-    tags = {str(world.world().tags[t]) for t in found[0]}
-    written = [one.next_value(place)[0] for place in tag_places(one.case, found[1])]
-    return sum(v in tags for v in written), sum(v is not None for v in written)
+        return []
+    things, chosen = found
+    tags = {t: str(world.world().tags[t]) for t in (*things, *chosen)}
+    written = [(one.next_value(p)[0], tags[t]) for p, t in zip(tag_places(one.case, chosen), chosen, strict=False)]
+    return [(said, right, frozenset(tags.values())) for said, right in written if said is not None]
 
 
 def _of_the_other(some: Sequence[Heard]) -> Tally:

@@ -138,6 +138,12 @@ class Behaviour:
     """Written operands that belong to an item of the case, out of all written operands."""
     from_cases: Tally = Tally()
     """The same over the cases that are weighed together: those that were opened (of a group), before that all."""
+    wrong_numbers: Sequence[tuple[str, frozenset[str]]] = ()
+    """Every wrong operand that was written, and the numbers of all items of its case."""
+    of_items: Tally = Tally()
+    """Wrong operands that belong to an item of their case, over the cases that are weighed together."""
+    by_luck: float = 0.0
+    """The share of them that belongs to an item of another of these cases."""
     other_operand: Tally = Tally()
     """Wrong operands with the value of the other operand, out of all wrong operands, where the two differ."""
     other_operands: Tally = Tally()
@@ -276,7 +282,10 @@ def behaviour_lines(found: Behaviour) -> list[str]:
     if found.exchanged.k:
         out.append(f"the operands have changed places in {found.exchanged}")
     if found.from_case.n:
-        out.append(f"operands it wrote that belong to an item of the case: {found.from_case}")
+        others = f"; in the cases weighed together {found.of_items} wrong ones, by luck {100 * found.by_luck:.0f} %"
+        out.append(
+            f"operands it wrote that belong to an item of the case: {found.from_case}{others * bool(found.of_items.n)}"
+        )
     if found.other_operand.k:
         out.append(
             f"wrong operands with the other operand's value: {found.other_operand}; in the cases weighed together "

@@ -42,6 +42,7 @@ from .thresholds import (
     brought,
     by_itself,
     demonstrated,
+    from_elsewhere,
     late,
     mostly,
     nearly_all,
@@ -310,6 +311,8 @@ def from_inside(
     if seldom(found, seen):
         return None
     if not usual(found) and (found.worked < FEWEST_DIFFERENT or not usually_fails(seen) or blind(seen)):
+        return None
+    if not arrives and from_elsewhere(seen.of_items, seen.by_luck):
         return None
     if spoilt_anyway(seen) or both_selected(seen.other_operands):
         return None

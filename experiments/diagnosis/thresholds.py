@@ -3,7 +3,7 @@
 An intervention inside the model shows something if it mends, and its controls do not (``rule.from_inside``).
 """
 
-from .evidence import Found, Tally, beyond
+from .evidence import Found, Tally, beyond, rare
 
 MOST = 0.6
 """The share of the failing variants that has to show a cause."""
@@ -26,6 +26,10 @@ many cases the smallest difference is unlikely, so there the share itself has to
 OTHERS = 0.5
 """The share of the run's wrong operands with the other operand's value from which both bridges were computed. (3 to 21
 % in four models in which a bridge is missing; 69 % in one that mixes the states of both operands.)"""
+OF_ITEMS = 0.5
+"""The share of the wrong operands that has to come from items of their case, beyond luck, if only a bridge is missing.
+(65 to 81 % in five models in which one is missing; 6 to 25 % where numbers are mirrored, attention is negated or the
+state is that of any question.)"""
 ASKED = 0.5
 """The share of the run's failing answers with a wrong operand that has to write the operation asked for."""
 UNLIKELY = 0.05
@@ -182,6 +186,17 @@ def outdoes_noise(skip: Found, noise: Found) -> bool:
 def demonstrated(test: Found) -> bool:
     """Whether the own state mends, a foreign one gives its own answer, and noise does not mend."""
     return mostly(test.own) and test.foreign.share >= FOREIGN and not beyond(test.noise, CONTROL, UNLIKELY)
+
+
+def from_elsewhere(wrong: Tally, luck: float) -> bool:
+    """Whether more than half of the wrong numbers come from no item of their case, so that more is missing than the
+    bridge.
+
+    Where only the bridge is missing, another item of the case is taken in its place. A number from anywhere belongs to
+    an item by ``luck`` as well, so what is beyond it counts.
+    """
+    half, nearly = (luck + share * (1 - luck) for share in (OF_ITEMS, BROUGHT))
+    return wrong.n >= MANY and wrong.share < half and rare(wrong, nearly, LUCK)
 
 
 def both_selected(wrong: Tally) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from . import rule
 from .evidence import Behaviour, Inside, Tally
 from .readings import Held, readable
-from .thresholds import FEWEST, FEWEST_DIFFERENT, both_selected, demonstrated, mostly
+from .thresholds import FEWEST, FEWEST_DIFFERENT, both_selected, demonstrated, from_elsewhere, mostly
 
 MORE = "more variants with parts that the model knows (meta.variants of the case)"
 
@@ -86,6 +86,11 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
     if shown and rule.spoilt_anyway(found):
         return (
             "a part is wrong behind the whole's context even where the whole is right, so more is wrong than the bridge"
+        )
+    if shown and not arrives and from_elsewhere(found.of_items, found.by_luck):
+        return (
+            f"only {found.of_items} wrong operands of the cases weighed together belong to an item of their case, and "
+            f"{100 * found.by_luck:.0f} % do so by luck, so more is missing than the bridge"
         )
     if shown and both_selected(found.other_operands):
         return (

@@ -292,7 +292,21 @@ def within(found: Mapping[str, Behaviour]) -> dict[str, Behaviour]:
     """The evidence of every case, with what these cases together write as operands."""
     counted = [one.once or one for one in found.values()]
     written, other = (_sum(getattr(one, name) for one in counted) for name in ("from_case", "other_operand"))
-    return {id: replace(one, from_cases=written, other_operands=other) for id, one in found.items()}
+    of_items, luck = _of_items({id: (one.once or one).wrong_numbers for id, one in found.items()})
+    return {
+        id: replace(one, from_cases=written, other_operands=other, of_items=of_items, by_luck=luck)
+        for id, one in found.items()
+    }
+
+
+def _of_items(wrong: Mapping[str, Sequence[tuple[str, frozenset[str]]]]) -> tuple[Tally, float]:
+    """How many wrong numbers belong to an item of their own case, and the share that belongs to one of another case."""
+    rows = [(id, said, items) for id, some in wrong.items() for said, items in some]
+    every = Counter(number for _, _, items in rows for number in items)
+    own = Counter((id, number) for id, _, items in rows for number in items)
+    others = {id: len(rows) - len(some) for id, some in wrong.items()}
+    luck = [(every[said] - own[id, said]) / others[id] for id, said, _ in rows if others[id]]
+    return Tally(sum(said in items for _, said, items in rows), len(rows)), sum(luck) / max(1, len(luck))
 
 
 def uncomputed(

@@ -318,6 +318,21 @@ def test_no_bridge_is_missing_where_half_of_the_wrong_operands_are_the_other_one
 
 
 @pytest.mark.parametrize(
+    ("own", "luck", "cause"),
+    [((133, 175), 0.68, None), ((83, 100), 0.68, None), ((85, 100), 0.68, "bridge-not-computed"),
+     ((0, 12), 0.5, None), ((0, 11), 0.5, "bridge-not-computed"), ((10, 12), 0.7, "bridge-not-computed")],
+)  # fmt: skip
+def test_no_bridge_is_missing_where_most_wrong_numbers_come_from_no_item_of_their_case(
+    own: tuple[int, int], luck: float, cause: str | None
+) -> None:
+    seen, inside = replace(DRAWN, of_items=Tally(*own), by_luck=luck), Inside(4, {"own:decision": SHOWN})
+    assert cause_of(inside, seen) == cause
+    assert ("belong to an item of their case" in unsettled.open_question(seen, inside)) == (cause is None)
+    late = {"own:entity": brought(40, 40), "own:decision": found(1, foreign=0), "own:later": brought(40, 40)}
+    assert cause_of(Inside(4, late), seen) == "bridge-not-computed", "a model that selects late is not refused for it"
+
+
+@pytest.mark.parametrize(
     ("skip", "noise", "others", "cause"),
     [(36, 12, 1, "lost"), (35, 12, 1, None), (36, 13, 1, None), (36, 12, 2, None), (39, 39, 4, None)],
 )

@@ -49,6 +49,19 @@ def test_wrong_operands_with_the_value_of_the_other_one_are_counted_where_the_tw
     assert line in behaviour_lines(weighing.within(group)["0"])
 
 
+def test_wrong_numbers_of_a_case_are_compared_with_the_items_of_other_cases() -> None:
+    case, other = MIXED[0], MIXED[1]
+    tags = [{str(world.world().tags[t]) for t in c.meta["things"]} for c in (case, other)]
+    first, second, *_ = asks.working(case.worked).values
+    here = next(t for t in tags[0] if t not in (first, second) and t in tags[1])
+    told = {"a": [heard(case, wrote(case, here, "998"))], "b": [heard(other, wrote(other, "998", "998"))]}
+    found = weighing.within({id: behaviour.behaviour(group) for id, group in told.items()})
+    assert {(one.of_items, one.by_luck) for one in found.values()} == {(Tally(1, 4), 0.25)}
+    assert "in the cases weighed together 1 of 4 wrong ones, by luck 25 %" in "\n".join(behaviour_lines(found["a"]))
+    right = weighing.within({"a": behaviour.behaviour([heard(case, wrote(case, first, second))])})["a"]
+    assert (right.of_items, right.by_luck) == (Tally(), 0.0), "right numbers say nothing"
+
+
 @pytest.mark.parametrize(
     ("name", "places"),
     [("largest-item", (-1, -1)), ("smallest-item", (0, 0)), ("largest-items", (-1, -2)), ("smallest-items", (0, 1))],
