@@ -20,6 +20,7 @@ from composcope.probes import neurons
 from composcope.probes.effects import cliffs_delta
 from composcope.probes.examples import Example
 from composcope.probes.neurons import checks, quadrature
+from composcope.probes.neurons import examples as of_examples
 from composcope.probes.neurons.checks import sampled
 from composcope.probes.neurons.examples import _beyond_rounding, _per_case, _warnings
 from composcope.probes.neurons.paths import _check_norm, _factor
@@ -299,6 +300,16 @@ def test_key_neurons_are_those_of_the_loops() -> None:
     got = neurons.select(list(scores), t=0.3, u=0.5, v=4)
     assert got.neurons == oracle.key_neurons(scores.tolist(), 0.3, 0.5, 4)
     assert got.common and not got.common & {n for s in got.neurons for n in s}
+
+
+def test_key_neurons_of_examples_do_not_depend_on_how_many_are_attributed_to_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lm, some = load_model(tiny("llama")), examples(2)[:5]
+    both = neurons.attribute_many(lm, [e.prompt_ids for e in some], [e.answer_ids for e in some]).mean
+    monkeypatch.setattr(of_examples, "POOL", 2)
+    assert of_examples.key_neurons(lm, some, None) == neurons.select(both).neurons
+    assert len(of_examples.key_neurons(lm, some)) == 5
 
 
 def test_a_neuron_has_to_lie_above_the_threshold() -> None:

@@ -109,6 +109,7 @@ LISTS: list[Row] = [
     (lists.compare, (["York", "New York"], ["York", "New York"], True), (True, None)),
     (lists.compare, (["a hen has 2 legs", "a cow has 4 legs"], ["2", "4"], True), (True, None)),
     (lists.compare, (["the hammer", "the saw and hammer"], ["hammer", "saw"], False), (False, None)),
+    (lists.compare, (["the score was 3"], ["3-1"], False), (False, None)),
     (lists.same, ("The Mars!", "mars"), True), (lists.same, ("1,000", "1000"), True), (lists.same, ("2", "3"), False),
     (lists.same, ("2 legs", "2"), False),
 ]  # fmt: skip
@@ -232,6 +233,7 @@ READING: list[Row] = [
 
 NAMED: list[Row] = [
     (_role, ("The capital (of France) is Paris.", "Paris"), Role.ASSERTED), (_role, ("It is Lyon (Paris is next)", "Paris"), Role.PASSING),
+    (_role, ("It is Lyon (Paris", "Paris"), Role.PASSING),
     (_role, ("The capital is Paris.", "Paris"), Role.ASSERTED), (_role, ("It is not Paris.", "Paris"), Role.DENIED),
     (_role, ("It is Lyon.", "Paris"), None), (_role, ("Not only Paris.", "Paris"), Role.ASSERTED),
     (_role, ("No Paris", "Paris"), Role.DENIED), (_role, ("It is Lyon rather than Paris", "Paris"), Role.DENIED),
