@@ -19,6 +19,7 @@ from composcope.hooks import Model, load_model
 from composcope.probes import neurons
 from composcope.probes.effects import cliffs_delta
 from composcope.probes.examples import Example
+from composcope.probes.matching import match
 from composcope.probes.neurons import checks, quadrature
 from composcope.probes.neurons import examples as of_examples
 from composcope.probes.neurons.checks import sampled
@@ -480,6 +481,10 @@ def test_examples_give_overlaps_maps_and_a_causal_check(tmp_path: Path) -> None:
         for r in matched
     )
     assert "matched to" in got.settings["matched"]
+    pairs = match(examples()).pairs
+    [before] = [r for r in got.table if r["quantity"] == "preceding_token_differs"]
+    last = {e.case: e.prompt_ids[-1] for e in examples() if e.role == "whole"}
+    assert (before["n"], before["count"]) == (len(pairs), sum(last[f] != last[s] for f, s in pairs)) and len(pairs) > 1
     got.save(tmp_path)
     assert (tmp_path / "table.csv").is_file()
     with pytest.raises(NoCasesError):
