@@ -279,6 +279,7 @@ OTHERS: list[Row] = [
     (_agentcoma, ("1,250 and -3", "3"), ("correct", "3")),
     *((dates.is_real, (f"29 February{year}",), real) for year, real in (
         (" 1500", True), (" 1501", False), (" 1582", False), (" 1600", True), (" 1900", False), (" 2000", True), (" 2001", False), ("", True))),
+    *((dates.is_real, (gold,), real) for gold, real in (("10:30", True), ("7:40 pm", True), ("soon", False))),
     *((formulas.is_formula, (gold,), is_one) for gold, is_one in (
         ("a/b", False), ("2/x", True), ("\\frac{2}{y}", True), ("\\frac{x}{y}", False))),
     (formulas._balanced, ("((x + 1)",), "(x + 1)"), (formulas._balanced, ("(x + 1))",), "(x + 1)"),
