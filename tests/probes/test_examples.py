@@ -178,6 +178,15 @@ def test_of_an_answer_of_white_space_one_token_is_left(tokenizer: PreTrainedToke
         assert writer._separators(ids) == blank < len(ids)
 
 
+def test_white_space_before_an_answer_is_the_models_also_where_its_tokens_are_unusual(
+    tokenizer: PreTrainedTokenizerFast,
+) -> None:
+    ask = Ask("c3", "whole", "A bag?", "24", "number", prompting="raw")
+    ids = tuple(tokenizer("A bag?", add_special_tokens=False).input_ids)
+    response = Response("k", " \n 24", "stop", 3, 1, ids, (len(tokenizer) - 1,))
+    assert _Writer(tokenizer)._separator(ask, "A bag?", ids, response) == " \n "
+
+
 def test_raw_prompts_take_the_models_own_separator_and_have_no_cue(tokenizer: PreTrainedTokenizerFast) -> None:
     asks, responses = _evaluated(tokenizer, _asks("raw"))
     spaced = {
@@ -289,7 +298,7 @@ def test_fields_of_an_example_say_where_it_stands() -> None:
 
 def test_roles_of_a_case_stand_in_the_order_in_which_it_is_solved() -> None:
     roles = ["whole", "part:2", "part:2:paraphrase:0", "part:10", "part:11:paraphrase:2", "part:11:paraphrase:10"]
-    assert sorted(reversed(roles), key=_role_order) == roles
+    assert sorted(roles[::-1], key=_role_order) == roles
 
 
 def test_the_part_that_a_role_asks_about() -> None:
