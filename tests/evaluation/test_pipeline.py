@@ -277,6 +277,12 @@ def test_grading_again_needs_no_model_but_says_what_is_missing(tmp_path: Path) -
         assert evaluate(cases[:2], PartsThenWhole(), recorded, journal, grade=exact).graded == first.graded
         with pytest.raises(JournalError, match=r"1 asks are not in the journal \(first: case 'c2'"):
             evaluate(cases, PartsThenWhole(), recorded, journal, grade=exact)
+    failed, unknown = (Ask(case, "whole", case, "1", "number") for case in ("failed", "unknown"))
+    failure = error_response(failed, recorded.identity, "refused")
+    again = ReplayEngine(recorded.identity, failures={failure.ask: failure})
+    assert list(again.answer([failed])) == [(failed, failure)]
+    with pytest.raises(JournalError, match=r"1 asks are not in the journal \(first: case 'unknown'"):
+        again.answer([failed, unknown])
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ModelError])

@@ -121,6 +121,7 @@ def test_agentcoma_reads_its_columns_and_keeps_the_rest(tmp_path: Path) -> None:
         ("bamboogle", [HOPS, {**HOPS, "Q1": " "}], r"item 1: field 'Q1' is ' '"),
         ("bamboogle", {"a": 1}, "field 'Question' is None"),
         ("multiarith", [{**SUMS, "lSolutions": [15]}], r"gives 14, lSolutions says 15"),
+        ("multiarith", [{**SUMS, "lSolutions": [14.01]}], r"gives 14, lSolutions says 14\.01"),
         ("multiarith", [{**SUMS, "lSolutions": [None]}], r"gives 14, lSolutions says None"),
         ("multiarith", [{**SUMS, "lSolutions": [math.nan]}], r"gives 14, lSolutions says nan"),
         ("multiarith", [{**SUMS, "sQuestion": "Why \ud800?"}], r"question: \\ud800 is half of a surrogate pair"),

@@ -447,6 +447,7 @@ def test_steps_are_read_in_many_dresses(reply: str, value: list[str]) -> None:
         ('[{"explanation": "a\\nb", "answer": true}]', "yes"),
         ('{"answers": [{"result": "3 hours"}]}', "3 hours"),
         ('[{"answer": "\\u00e9t\\u00e9"}]', "\u00e9t\u00e9"),
+        ('[{"answer": "\\underline{5} \\uparrow \\u00e9"}]', "\\underline{5} \\uparrow \u00e9"),
         ('[{"answer": "old"}] or [draft} [{"answer": "new"}] and [no list', "new"),
         ('[{"answer": "old"}] and [two words]', "old"),
     ],

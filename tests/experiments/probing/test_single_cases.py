@@ -201,6 +201,8 @@ def test_pairs_of_the_commonest_length_come_first_and_then_the_cases_that_are_pr
     monkeypatch.setattr(single_cases, "planned", lambda *_: ([0], []))
     found = single_cases.patching_cases(tiny_lm("llama"), examples, tmp_path, 3, {"f4"})
     assert [e.about["case"] for e in found.entries] == ["f1", "f2", "f4"]
+    one = single_cases.patching_cases(tiny_lm("llama"), examples, tmp_path, 1, {"f4"})
+    assert [e.about["case"] for e in one.entries] == ["f1", "f2"], "pairs that can be swept are all kept"
 
 
 def test_a_sweep_that_costs_too_much_is_thinned_and_then_left_out(
