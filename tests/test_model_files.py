@@ -219,6 +219,10 @@ def test_too_little_room_is_said_before_anything_is_written(
     with pytest.raises(ModelError, match="COMPOSCOPE_CACHE"):
         model_files.location(file)
     assert list((cache / "gguf").iterdir()) == []
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=4_390_000_000))
+    monkeypatch.setattr(model_files, "_check", lambda _: 4_000_000_000)  # and a tenth for what is beside the weights
+    with pytest.raises(ModelError, match=r"needs 4\.0 GB .* where 4\.4 GB are free"):
+        model_files.location(file)
 
 
 def test_a_file_that_is_no_model_an_unknown_name_and_a_closed_hub_are_named(

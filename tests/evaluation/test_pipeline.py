@@ -190,6 +190,9 @@ def test_a_limit_stops_and_the_same_call_goes_on(tmp_path: Path) -> None:
             assert found.stopped == "max_asks=2" and len(found.responses) == 2
     assert len(asked) == len(set(asked)) == 7
     assert len(found.graded) == 9
+    with Journal(tmp_path / "later") as journal:  # four asks in the first round, three in the second
+        found = evaluate(shared_fact(), PartsThenWhole(), Table(TABLE), journal, grade=exact, max_asks=5)
+    assert (found.n_asked, found.stopped) == (5, "max_asks=5")
 
 
 def test_an_infrastructure_failure_is_invalid_and_mended_by_the_next_run(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from composcope.errors import InputError
 from composcope.evaluation.benchmarks import load
 from composcope.evaluation.benchmarks.arithmetic import equation_steps
 from composcope.evaluation.cases import Case, write_cases
+from composcope.files import to_csv
 
 HOPS = {
     "Question": "Who led the country in which the lamp was made?",
@@ -74,6 +75,8 @@ def test_multiarith_takes_equations_apart_in_the_order_of_solving(tmp_path: Path
     assert (case.id, case.question, case.answer) == ("multiarith-7", "Three boxes of 4, then 2 more?", "14")
     assert [(p.question, p.answer) for p in case.parts] == [("What is 3 * 4?", "12"), ("What is 12 + 2?", "14")]
     assert case.operation == "multiplication, addition"
+    numbered = load(f"multiarith:{write_json(tmp_path / 'm.json', [SUMS, {**SUMS, 'iIndex': 0}])}")
+    assert [c.id for c in numbered] == ["multiarith-7", "multiarith-0"]
 
 
 def test_equations_are_exact_and_read_from_the_inside() -> None:
@@ -112,6 +115,16 @@ def test_agentcoma_reads_its_columns_and_keeps_the_rest(tmp_path: Path) -> None:
         ("math", "6", "number", ()),
     ]
     assert second.parts[0].answer == "figs, or pears"
+
+
+def test_agentcoma_takes_questions_with_extra_context_of_either_step_and_no_answers(tmp_path: Path) -> None:
+    more = {"answer_math_extra": "9", "question_extra_context": "Fruit?", "math_with_context": "3 at 2?"}
+    more |= {"answer_context": "x"}
+    path, rows = tmp_path / "a.csv", [COLUMNS | more, COLUMNS | more | {"math_with_context": " "}]
+    path.write_text(to_csv(rows), encoding="utf-8")
+    first, second = load(f"agentcoma:{path}")
+    assert [p.extra_context for p in (*first.parts, *second.parts)] == ["Fruit?", "3 at 2?", "Fruit?", None]
+    assert first.meta == {"note": "kept", "answer_math_extra": "9", "answer_context": "x"}
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,7 @@ LISTS: list[Row] = [
     (lists.split, ("Mars, TRAPPIST/Venus",), ["Mars", "TRAPPIST/Venus"]),
     (lists.split, ("1) Mars 2) Venus\n3) Earth",), ["Mars 2) Venus", "Earth"]),
     (lists.split, ("Here they are:\n- Mars\n- Venus",), ["Mars", "Venus"]), (lists.split, ("- Mars",), ["Mars"]),
+    (lists.split, ("1. Mars\nthe red one\n2. Venus\nnear us",), ["Mars", "Venus"]),
     (lists.split, ("a -> b -> c",), ["a", "b", "c"]), (lists.split, ("a, b; c",), ["a, b", "c"]),
     (lists.split, ("solid, liquid, or gas",), ["solid", "liquid", "gas"]),
     (lists.split, ("The planets are: Mars and Venus, respectively.",), ["Mars", "Venus"]),
