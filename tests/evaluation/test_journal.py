@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -53,6 +54,7 @@ def test_identity_holds_everything_that_decides_an_answer(make_ask: Callable[...
 
 def test_a_line_of_the_journal_holds_what_its_key_is_made_of(make_ask: Callable[..., Ask], tmp_path: Path) -> None:
     asks = [make_ask(prompt, thinking=thinking) for prompt, thinking in (("a", None), ("b", True), ("c", False))]
+    asks.append(make_ask("d", begun="The capital is"))
     with Journal(tmp_path) as journal:
         for ask in asks:
             put(journal, ask)
@@ -240,6 +242,10 @@ def test_answers_made_under_another_provenance_are_refused_unless_reused(
             JournalError, match=r"dtype 'float32' \(now 'bfloat16'\), torch '2.11' \(now '2.13'\).*--reuse"
         ):
             journal.begin(ENGINE, {"torch": "2.13", "dtype": "bfloat16", "batch_size": 8})
+        for other, said in (({"torch": "2.11"}, "dtype 'float32' (now None)"),
+                            ({"torch": "2.11", "dtype": "float32", "quantized": True}, "quantized None (now True)")):  # fmt: skip
+            with pytest.raises(JournalError, match=re.escape(said)):
+                journal.begin(ENGINE, other)
         journal.begin({**ENGINE, "weights": "another model"}, {"torch": "2.13"})
     with Journal(tmp_path, reuse=True) as journal:
         journal.begin(ENGINE, {"torch": "2.13", "dtype": "bfloat16"})

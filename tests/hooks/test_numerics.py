@@ -245,3 +245,11 @@ def test_progress_never_runs_backwards_or_over() -> None:
         tick(9)
     reached(9)
     assert seen == [1, 2, 0.5, 0.5]
+    outer: list[float] = []
+    with stage(lambda title, total: contextlib.nullcontext(outer.append), "t", 9):
+        tick(1)
+        with stage(lambda title, total: contextlib.nullcontext(seen.append), "t", 4):
+            tick(2)
+        tick(3)
+    tick(1)
+    assert outer == [1, 3] and seen[4:] == [2], "a stage inside another moves its own bar"
