@@ -190,7 +190,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "cut in the header": (lambda p: cut(p, 0.02), "damaged or cut off"),
     "cut in the weights": (lambda p: cut(p, 0.8), "cut off"),
     "quantization": (unknown_quantization, "213"),
-    "split": (lambda p: write(p, parts=3), "3 parts"),
+    "split": (lambda p: write(p, parts=2), "2 parts"),
     "no tokenizer": (lambda p: write(p, tokenizer=False), "tokenizer.ggml.tokens"),
     "architecture": (lambda p: write(p, arch="clip"), "clip"),
     "two": (two_files, "a.gguf, b.gguf"),

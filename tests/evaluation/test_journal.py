@@ -242,8 +242,8 @@ def test_answers_made_under_another_provenance_are_refused_unless_reused(
             JournalError, match=r"dtype 'float32' \(now 'bfloat16'\), torch '2.11' \(now '2.13'\).*--reuse"
         ):
             journal.begin(ENGINE, {"torch": "2.13", "dtype": "bfloat16", "batch_size": 8})
-        for other, said in (({"torch": "2.11"}, "dtype 'float32' (now None)"),
-                            ({"torch": "2.11", "dtype": "float32", "quantized": True}, "quantized None (now True)")):  # fmt: skip
+        gained, lost = {"torch": "2.11", "dtype": "float32", "quantized": True}, {"torch": "2.11"}
+        for other, said in ((lost, "dtype 'float32' (now None)"), (gained, "quantized None (now True)")):
             with pytest.raises(JournalError, match=re.escape(said)):
                 journal.begin(ENGINE, other)
         journal.begin({**ENGINE, "weights": "another model"}, {"torch": "2.13"})

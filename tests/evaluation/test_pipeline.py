@@ -284,6 +284,7 @@ def test_grading_again_needs_no_model_but_says_what_is_missing(tmp_path: Path) -
     failure = error_response(failed, recorded.identity, "refused")
     again = ReplayEngine(recorded.identity, failures={failure.ask: failure})
     assert list(again.answer([failed])) == [(failed, failure)]
+    assert error_response(failed, {}, "a\n  b\x1b[2J").error == "a b\\x1b[2J", "one line that steers no terminal"
     with pytest.raises(JournalError, match=r"1 asks are not in the journal \(first: case 'unknown'"):
         again.answer([failed, unknown])
 

@@ -115,6 +115,11 @@ def test_agentcoma_reads_its_columns_and_keeps_the_rest(tmp_path: Path) -> None:
         ("math", "6", "number", ()),
     ]
     assert second.parts[0].answer == "figs, or pears"
+    path = write_csv(
+        tmp_path / "agentcoma_dev.csv", {**COLUMNS, "answers_commonsense": "['figs', 'pears ', 'figs', 'pears']"}
+    )
+    [again] = load(f"agentcoma:{path}")
+    assert (again.parts[0].answer, again.parts[0].aliases) == ("figs", ("pears",))
 
 
 def test_agentcoma_takes_questions_with_extra_context_of_either_step_and_no_answers(tmp_path: Path) -> None:

@@ -446,6 +446,8 @@ def test_steps_are_read_in_many_dresses(reply: str, value: list[str]) -> None:
         ('[{"explanation": "", "answer": "\\sqrt{2} \\times \\theta"}]', "\\sqrt{2} \\times \\theta"),
         ('[{"explanation": "a\\nb", "answer": true}]', "yes"),
         ('{"answers": [{"result": "3 hours"}]}', "3 hours"),
+        ('{"steps": [{"answer": "2"}], "answers": [{"answer": "7"}]}', "7"),
+        ('[{"answer": "3", "tried": [{"answer": "9"}]}]', "3"),
         ('[{"answer": "\\u00e9t\\u00e9"}]', "\u00e9t\u00e9"),
         ('[{"answer": "\\underline{5} \\uparrow \\u00e9"}]', "\\underline{5} \\uparrow \u00e9"),
         ('[{"answer": "old"}] or [draft} [{"answer": "new"}] and [no list', "new"),
