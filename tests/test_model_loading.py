@@ -11,7 +11,15 @@ import pytest
 import torch
 
 from composcope.errors import ModelError
-from composcope.model_loading import dtype_of, end_ids, load_tokenizer, load_weights, reason, rotary_limits
+from composcope.model_loading import (
+    cap_attention_scores,
+    dtype_of,
+    end_ids,
+    load_tokenizer,
+    load_weights,
+    reason,
+    rotary_limits,
+)
 
 from .tiny_models import tiny
 
@@ -81,3 +89,17 @@ def test_lengths_at_which_rotary_angles_change_are_those_of_longrope() -> None:
     assert of(long) == [16] and of(None) == [] == of({"rope_type": "default"})
     other = {**long, "original_max_position_embeddings": 8}
     assert of({"full": long, "sliding": other, "again": long, "plain": {"rope_type": "linear"}}) == [8, 16]
+
+
+def test_on_a_processor_weights_are_single_precision_unless_told_otherwise(tmp_path: Path) -> None:
+    tiny("llama").to(torch.bfloat16).save_pretrained(tmp_path)
+    for told, wanted in ((None, torch.float32), ("auto", torch.bfloat16), ("float16", torch.float16)):
+        loaded = load_weights(str(tmp_path), dtype=told, device="cpu")
+        assert loaded.dtype is wanted and not loaded.training
+
+
+def test_a_model_that_caps_scores_is_given_eager_attention_once() -> None:
+    model = tiny("gemma2", attn="sdpa", attn_logit_softcapping=0.2)
+    assert len(cap_attention_scores(model)) == 1 and model.config._attn_implementation == "eager"
+    for other in (model, tiny("gemma2", attn="eager", attn_logit_softcapping=0.2), tiny("llama")):
+        assert cap_attention_scores(other) == ()

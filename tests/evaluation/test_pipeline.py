@@ -260,6 +260,20 @@ class Endless(PartsThenWhole):
         return [Ask(case.id, "whole", "shared", "1", "text")]
 
 
+def test_what_a_response_was_begun_with_is_graded_with_it_and_of_repeats_the_first_counts(tmp_path: Path) -> None:
+    class Repeating(PartsThenWhole):
+        def asks(self, case: Case, graded: Mapping[str, Grade]) -> list[Ask]:
+            whole = Ask(case.id, "whole", "first", "so 1", "text", begun="so ")
+            last = Ask(case.id, f"after {graded['whole'].answer}", "second", "2", "text") if graded else None
+            return [last] if last else [whole, replace(whole, prompt="second", repeat=1)]
+
+    with Journal(tmp_path) as journal:
+        found = evaluate(shared_fact(1), Repeating(), Table({"first": "1", "second": "2"}), journal, grade=exact)
+    assert [(g.role, g.repeat, g.answer, g.outcome) for g in found.graded] == [
+        ("whole", 0, "so 1", "correct"), ("whole", 1, "so 2", "incorrect"), ("after so 1", 0, "2", "correct"),
+    ]  # fmt: skip
+
+
 def test_two_different_asks_in_one_role_are_refused(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal, pytest.raises(InputError, match="two asks in role 'whole'"):
         evaluate(shared_fact(), Contradicting(), Table(TABLE), journal, grade=exact)

@@ -12,7 +12,7 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation.benchmarks import load
-from composcope.evaluation.benchmarks.arithmetic import equation_steps
+from composcope.evaluation.benchmarks.arithmetic import boxed, equation_steps
 from composcope.evaluation.cases import Case, write_cases
 from composcope.files import to_csv
 
@@ -77,6 +77,12 @@ def test_multiarith_takes_equations_apart_in_the_order_of_solving(tmp_path: Path
     assert case.operation == "multiplication, addition"
     numbered = load(f"multiarith:{write_json(tmp_path / 'm.json', [SUMS, {**SUMS, 'iIndex': 0}])}")
     assert [c.id for c in numbered] == ["multiarith-7", "multiarith-0"]
+
+
+def test_a_box_ends_at_its_own_brace_and_the_last_one_counts() -> None:
+    assert boxed(r"\boxed{1} so \boxed{\frac{1}{2}} and more}") == r"\frac{1}{2}"
+    assert boxed(r"\boxed{\left\{1\right.} end") == r"\left\{1\right.", "a brace that is written, not one of LaTeX"
+    assert boxed("no box") is None and boxed(r"\boxed{1") is None
 
 
 def test_equations_are_exact_and_read_from_the_inside() -> None:

@@ -461,6 +461,7 @@ def test_answers_are_read_with_latex_extra_keys_and_zeros(reply: str, value: str
 
 def test_answers_to_another_number_of_steps_are_never_cut_to_fit() -> None:
     assert parsing.answers('[{"answer": 1}]', 2).problem == "1 answers for 2 steps"
+    assert parsing.answers('[{"answer": 1}, {"answer": 2}]', 1).problem == "2 answers for 1 steps"
     assert parsing.answers('[{"answer": 1}, {"answer": ', 2).problem == "no list of answers: it is not closed"
     for reply in ('[{"explanation": "x"}]', '["3"]', '[{"answer": " "}]', '[{"answer": 1}, 2]', "[two words]"):
         assert parsing.answers(reply, 1).problem == "no list of answers", reply
