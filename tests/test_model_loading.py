@@ -98,8 +98,14 @@ def test_on_a_processor_weights_are_single_precision_unless_told_otherwise(tmp_p
         assert loaded.dtype is wanted and not loaded.training
 
 
-def test_a_model_that_caps_scores_is_given_eager_attention_once() -> None:
-    model = tiny("gemma2", attn="sdpa", attn_logit_softcapping=0.2)
-    assert len(cap_attention_scores(model)) == 1 and model.config._attn_implementation == "eager"
-    for other in (model, tiny("gemma2", attn="eager", attn_logit_softcapping=0.2), tiny("llama")):
-        assert cap_attention_scores(other) == ()
+@pytest.mark.parametrize(
+    ("cap", "attention", "changed"), [(50.0, "sdpa", True), (50.0, "eager", False), (None, "sdpa", False)]
+)
+def test_only_a_model_that_caps_its_scores_under_sdpa_is_given_other_attention(
+    cap: float | None, attention: str, changed: bool
+) -> None:
+    given: list[str] = []
+    config: Any = SimpleNamespace(attn_logit_softcapping=cap, _attn_implementation=attention)
+    config.get_text_config = lambda decoder: config
+    model = SimpleNamespace(config=config, set_attn_implementation=given.append)
+    assert len(cap_attention_scores(model)) == len(given) == changed and given == ["eager"] * changed
