@@ -132,6 +132,7 @@ def test_a_second_start_converts_nothing_and_a_folder_with_one_file_means_that_f
     monkeypatch.setattr(model_files, "_convert", lambda *_: pytest.fail("converted again"))
     said: list[str] = []
     assert model_files.location(folder, said.append) == first and said == []
+    assert Path(first).stat().st_mode & 0o777 == 0o755, "others may read what is shared"
 
 
 def test_a_conversion_that_is_killed_leaves_nothing_that_looks_like_a_model(

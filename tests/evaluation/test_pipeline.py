@@ -7,14 +7,14 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from composcope.errors import InputError, JournalError, ModelError
 from composcope.evaluation.asks import Ask, Grade, Response
 from composcope.evaluation.cases import Case, Part
-from composcope.evaluation.engines.base import BaseEngine, ReplayEngine, error_response
+from composcope.evaluation.engines.base import BaseEngine, ReplayEngine, error_response, with_thinking_open
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.evaluation.journal import Journal, ask_identity, read_journal
 from composcope.evaluation.pipeline import Progress, evaluate
@@ -272,6 +272,26 @@ def test_what_a_response_was_begun_with_is_graded_with_it_and_of_repeats_the_fir
     assert [(g.role, g.repeat, g.answer, g.outcome) for g in found.graded] == [
         ("whole", 0, "so 1", "correct"), ("whole", 1, "so 2", "incorrect"), ("after so 1", 0, "2", "correct"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("told", "opened", "reasoned", "finish", "text", "inside"),
+    [
+        (True, False, False, "length", "12", True),
+        (None, True, False, "length", "12", True),
+        (None, False, False, "length", "12", False),
+        (True, False, True, "length", "12", False),
+        (True, False, False, "stop", "12", False),
+        (True, False, False, "length", "so</think>12", False),
+    ],
+)
+def test_text_is_a_thought_where_it_ran_out_inside_the_thinking(
+    told: bool | None, opened: bool, reasoned: bool, finish: Literal["stop", "length"], text: str, inside: bool
+) -> None:
+    ask = Ask("c", "whole", "p", "12", "number", thinking=told)
+    said = {"thinking_opened": opened, "reasoning": "so" if reasoned else None}
+    response = Response("k", text, finish, 1, 1, provenance=said)
+    assert with_thinking_open(ask, response) == ("<think>" * inside) + text
 
 
 def test_two_different_asks_in_one_role_are_refused(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from composcope.errors import ModelError
 from composcope.hooks import Site, load_model
 from composcope.hooks.capture import Request, capture_all
 from composcope.hooks.numerics import check_unmasked, foreign_hooks, numerics, unwrapped
-from composcope.terminal import reached, stage, tick
+from composcope.terminal import quietly, reached, silent, stage, tick
 
 from ..tiny_models import tiny
 
@@ -231,6 +231,14 @@ def test_padding_in_front_is_text_only_where_texts_begin_with_it(
             check_unmasked(ids, tokenizer)
     else:
         check_unmasked(ids, tokenizer)
+
+
+def test_bars_stay_unwanted_in_all_that_is_called_quietly() -> None:
+    with quietly(False):
+        assert not silent()
+        with quietly(True), quietly(False):
+            assert silent()
+        assert not silent()
 
 
 def test_progress_never_runs_backwards_or_over() -> None:

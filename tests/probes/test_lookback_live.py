@@ -88,7 +88,7 @@ def test_the_model_is_as_before_also_after_an_interruption() -> None:
 def test_spans_that_overlap_or_leave_the_prompt_are_refused() -> None:
     lm = load_model(tiny("llama"))
     with pytest.raises(InputError, match="overlap"):
-        lookback.masses(lm, PROMPTS[:1], [[5]], question_spans=[(3, 7)], few_shot_spans=[(1, 5)])
+        lookback.masses(lm, PROMPTS[:1], [[5]], question_spans=[(3, 7)], few_shot_spans=[(1, 4)])
     with pytest.raises(InputError, match="few_shot span"):
         lookback.masses(lm, PROMPTS[:1], [[5]], question_spans=[(3, 7)], few_shot_spans=[(7, 99)])
     with pytest.raises(InputError, match="3 prompts, 1 question_spans"):

@@ -230,6 +230,10 @@ def test_a_vllm_server_comes_back_with_the_same_weights_or_not_at_all(
     named = vllm.serve("org/m", python="/py", log=tmp_path / "log", dtype="bfloat16")
     assert named.identity == {"model": "org/m", "revision": "unstated", "chat_options": "{}"}
     assert "HF_HUB_OFFLINE" not in (named.server.launch.env or {}), "the server may have to load the model"
+    (tmp_path / "config.json").write_text('{"dtype": "float16", "torch_dtype": "float32"}')
+    assert vllm.serve(tmp_path, python="/py", log=tmp_path / "log").provenance["dtype"] == "float16"
+    told = vllm.serve(tmp_path, python="/py", log=tmp_path / "log", dtype="float64")
+    assert told.provenance["dtype"] == "float64", "what is told counts more than the checkpoint"
     assert "bfloat16" in named.server.launch.command(1) and named.provenance["dtype"] == "bfloat16"
 
 
