@@ -230,6 +230,19 @@ def test_what_was_written_is_synced_when_the_journal_is_closed(
     assert synced == [segment.stat().st_ino]
 
 
+def test_a_segment_is_numbered_after_the_last_one_and_provenance_is_kept_once(
+    tmp_path: Path, make_ask: Callable[..., Ask]
+) -> None:
+    (tmp_path / "0007-elsewhere-1.jsonl").write_text("")
+    for n in range(2):
+        with Journal(tmp_path) as journal:
+            journal.begin(ENGINE, {"torch": "2.11"})
+            put(journal, make_ask(str(n)))
+    assert [p.name[:4] for p in sorted(tmp_path.glob("*.jsonl"))] == ["0007", "0008", "0009"]
+    [engine] = read_journal(tmp_path).engines.values()
+    assert engine["provenance"] == [{"torch": "2.11"}]
+
+
 def test_answers_made_under_another_provenance_are_refused_unless_reused(
     tmp_path: Path, make_ask: Callable[..., Ask]
 ) -> None:
