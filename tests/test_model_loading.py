@@ -92,7 +92,7 @@ def test_lengths_at_which_rotary_angles_change_are_those_of_longrope() -> None:
 
 
 def test_on_a_processor_weights_are_single_precision_unless_told_otherwise(tmp_path: Path) -> None:
-    tiny("llama").to(torch.bfloat16).save_pretrained(tmp_path)
+    tiny("llama").bfloat16().save_pretrained(tmp_path)
     for told, wanted in ((None, torch.float32), ("auto", torch.bfloat16), ("float16", torch.float16)):
         loaded = load_weights(str(tmp_path), dtype=told, device="cpu")
         assert loaded.dtype is wanted and not loaded.training
