@@ -138,9 +138,7 @@ def continued(encode: Callable[[str], Ids], context: str, ids: Collection[int], 
     # The tokenizer would write the generated text with other tokens: a piece of the context shows how it is cut.
     near = context[-_CONTEXT:]
     before, through = encode(near), encode(near + written)
-    if through[: len(before)] == before and len(through) > len(before):
-        return through[len(before) :]
-    return ()
+    return through[len(before) :] if through[: len(before)] == before else ()
 
 
 def in_worked_form(worked: str, said: str) -> bool:

@@ -17,6 +17,7 @@ from composcope.experiments.organism import weights
         ("familly", ["depth", "family"], ["family"]),
         ("load_run", ["load_plugin", "open_run"], ["open_run"]),
         ("gap", ["reasoning-gap", "double-gate", "compositionality-gap"], ["reasoning-gap", "compositionality-gap"]),
+        ("GAP", ["reasoning-gap", "scaffolding"], ["reasoning-gap"]),
         ("zzz", ["depth", "family"], []),
         ("", ["depth"], []),
         ("-", ["double-gate"], []),

@@ -132,6 +132,7 @@ def test_a_second_start_converts_nothing_and_a_folder_with_one_file_means_that_f
     monkeypatch.setattr(model_files, "_convert", lambda *_: pytest.fail("converted again"))
     said: list[str] = []
     assert model_files.location(folder, said.append) == first and said == []
+    assert Path(first).stat().st_mode & 0o777 == 0o755, "others may read what is shared"
 
 
 def test_a_conversion_that_is_killed_leaves_nothing_that_looks_like_a_model(
@@ -190,7 +191,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "cut in the header": (lambda p: cut(p, 0.02), "damaged or cut off"),
     "cut in the weights": (lambda p: cut(p, 0.8), "cut off"),
     "quantization": (unknown_quantization, "213"),
-    "split": (lambda p: write(p, parts=3), "3 parts"),
+    "split": (lambda p: write(p, parts=2), "2 parts"),
     "no tokenizer": (lambda p: write(p, tokenizer=False), "tokenizer.ggml.tokens"),
     "architecture": (lambda p: write(p, arch="clip"), "clip"),
     "two": (two_files, "a.gguf, b.gguf"),
@@ -219,6 +220,10 @@ def test_too_little_room_is_said_before_anything_is_written(
     with pytest.raises(ModelError, match="COMPOSCOPE_CACHE"):
         model_files.location(file)
     assert list((cache / "gguf").iterdir()) == []
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=4_390_000_000))
+    monkeypatch.setattr(model_files, "_check", lambda _: 4_000_000_000)  # and a tenth for what is beside the weights
+    with pytest.raises(ModelError, match=r"needs 4\.0 GB .* where 4\.4 GB are free"):
+        model_files.location(file)
 
 
 def test_a_file_that_is_no_model_an_unknown_name_and_a_closed_hub_are_named(

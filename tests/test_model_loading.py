@@ -11,7 +11,15 @@ import pytest
 import torch
 
 from composcope.errors import ModelError
-from composcope.model_loading import dtype_of, end_ids, load_tokenizer, load_weights, reason, rotary_limits
+from composcope.model_loading import (
+    cap_attention_scores,
+    dtype_of,
+    end_ids,
+    load_tokenizer,
+    load_weights,
+    reason,
+    rotary_limits,
+)
 
 from .tiny_models import tiny
 
@@ -81,3 +89,23 @@ def test_lengths_at_which_rotary_angles_change_are_those_of_longrope() -> None:
     assert of(long) == [16] and of(None) == [] == of({"rope_type": "default"})
     other = {**long, "original_max_position_embeddings": 8}
     assert of({"full": long, "sliding": other, "again": long, "plain": {"rope_type": "linear"}}) == [8, 16]
+
+
+def test_on_a_processor_weights_are_single_precision_unless_told_otherwise(tmp_path: Path) -> None:
+    tiny("llama").bfloat16().save_pretrained(tmp_path)
+    for told, wanted in ((None, torch.float32), ("auto", torch.bfloat16), ("float16", torch.float16)):
+        loaded = load_weights(str(tmp_path), dtype=told, device="cpu")
+        assert loaded.dtype is wanted and not loaded.training
+
+
+@pytest.mark.parametrize(
+    ("cap", "attention", "changed"), [(50.0, "sdpa", True), (50.0, "eager", False), (None, "sdpa", False)]
+)
+def test_only_a_model_that_caps_its_scores_under_sdpa_is_given_other_attention(
+    cap: float | None, attention: str, changed: bool
+) -> None:
+    given: list[str] = []
+    config: Any = SimpleNamespace(attn_logit_softcapping=cap, _attn_implementation=attention)
+    config.get_text_config = lambda decoder: config
+    model = SimpleNamespace(config=config, set_attn_implementation=given.append)
+    assert len(cap_attention_scores(model)) == len(given) == changed and given == ["eager"] * changed

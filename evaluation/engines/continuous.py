@@ -42,7 +42,7 @@ def decode(runner: Runner, rows: Sequence[DecodedRow], n: int) -> Iterator[int]:
     under_way: list[int] = []
     while waiting or under_way:
         free = n - len(under_way)
-        if waiting and (not under_way or free * REFILL >= n):
+        if waiting and free * REFILL >= n:
             prompts = [rows[i].ids for i in islice(waiting, free)]
             taken = [waiting.popleft() for _ in range(together(reader.held, prompts, reader.limit))]
             logits, columns = reader.read(prompts[: len(taken)])

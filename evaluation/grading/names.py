@@ -359,4 +359,4 @@ def _verb(sentence: Sequence[Token]) -> int:
 
 
 def _capitals(part: Sequence[Token]) -> set[str]:
-    return {t.owner or t.word for t in part if t.capital and t.is_word and t.word not in mentions.SENTENCE_WORDS}
+    return {t.owner or t.word for t in part if t.capital and t.word not in mentions.SENTENCE_WORDS}

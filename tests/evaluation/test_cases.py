@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
-from composcope.evaluation.cases import Case, Part, as_in_a_file, check_cases, read_cases, write_cases
+from composcope.evaluation.cases import Case, Part, as_in_a_file, check_cases, read_cases, stated, write_cases
 from composcope.evaluation.prompts import ABSTENTION
 
 LINE: dict[str, Any] = {"id": "a", "question": "q", "answer": "1", "parts": [{"question": "p", "answer": "2"}]}
@@ -140,9 +140,9 @@ def test_an_atom_with_other_paraphrases_in_another_case_is_refused(tmp_path: Pat
         return {**LINE, "id": name, "parts": [part]}
 
     fits = [
+        asks("c"),
         asks("a", "one?", "two?"),
         asks("b", "one?"),
-        asks("c"),
         asks("d", "six?", atom="y"),
         asks("e", "o?", atom=None),
     ]
@@ -301,3 +301,20 @@ def test_half_a_surrogate_pair_is_refused_where_cases_are_written(case: Case, tm
     with pytest.raises(InputError, match=r"^cases\[0\]: .*\\ud83d is half of a surrogate pair"):
         write_cases([case], tmp_path / "c.jsonl")
     assert not (tmp_path / "c.jsonl").exists()
+
+
+def test_variants_are_the_case_with_other_fields_under_its_id() -> None:
+    given = [
+        {"edit": "deeper", "question": "r", "depth": 9, "id": "other", "answer": "2"},
+        {"question": "s", "meta": {"note": "n"}},
+    ]
+    case = Case(
+        "a", "q", "1", (Part("p", "1"),), depth=2, depth_bin=7, family="f",
+        meta={"variants": given, "relation": "It is", "phrase": "x"},
+    )  # fmt: skip
+    (one, deeper), (two, noted) = stated(case, "w")
+    assert (one, two) == ("deeper", "as the case file has it")
+    assert deeper == Case("a", "r", "2", case.parts, depth=9, family="f", meta={"phrase": "x"}), (
+        "relation and bin: of q"
+    )
+    assert noted == Case("a", "s", "1", case.parts, depth=2, family="f", meta={"note": "n"})

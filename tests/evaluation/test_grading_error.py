@@ -61,7 +61,10 @@ def test_as_many_answers_are_doubted_as_the_labelled_set_allows_for_each_type_an
     assert doubted == in_doubt(graded[::-1], asks(graded)), "the same ones in any order"
 
 
-@pytest.mark.parametrize("fields", [{"match": "judge"}, {"reason": "unknowable"}, {"reason": "stops at part:0"}])
+@pytest.mark.parametrize(
+    "fields",
+    [{"match": "judge"}, {"reason": "unknowable"}, {"reason": "stops at part:0"}, {"reason": "compat:agentcoma"}],
+)
 def test_what_the_rules_did_not_read_is_not_doubted(fields: dict[str, str]) -> None:
     graded = rows(50, 50, **fields)
     assert in_doubt(graded, asks(graded)) == set()

@@ -73,6 +73,8 @@ def test_how_a_configuration_was_written_changes_nothing() -> None:
         "_attn_implementation": "e",
     }
     assert identity.config_hash(config) == identity.config_hash(noise | {"hidden_size": 8})
+    both = {"hidden_size": 8, "vocab_size": 9}
+    assert identity.config_hash(both) == identity.config_hash(dict(reversed(both.items())))
     assert identity.config_hash(config) != identity.config_hash(config | {"hidden_size": 9})
 
 
@@ -85,7 +87,15 @@ def test_a_tokenizer_is_its_vocabulary_and_its_special_tokens(make_tokenizer: Ca
     def slow(vocabulary: dict[str, int], **special: str) -> str:
         return identity.tokenizer_hash(SimpleNamespace(get_vocab=lambda: vocabulary, special_tokens_map=special))
 
+    def fast(definition: str) -> str:
+        backend = SimpleNamespace(to_str=lambda: definition)
+        return identity.tokenizer_hash(SimpleNamespace(backend_tokenizer=backend, special_tokens_map={}))
+
     assert slow({"a": 0, "b": 1}, eos_token="b") == slow({"b": 1, "a": 0}, eos_token="b")
+    assert slow({}, eos_token="b", pad_token="a") == slow({}, pad_token="a", eos_token="b")
+    assert (
+        fast('{"model": 1, "decoder": 2, "padding": 3}') == fast('{"decoder": 2, "model": 1}') != fast('{"model": 1}')
+    )
     assert len({slow({"a": 0, "b": 1}), slow({"a": 1, "b": 0}), slow({"a": 0, "b": 1}, eos_token="b")}) == 3
     plain = SimpleNamespace(chat_template="t")
     before = "982be388d00d1608487cf695e3065c79"  # as in the journals of earlier versions

@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -53,6 +54,7 @@ def test_identity_holds_everything_that_decides_an_answer(make_ask: Callable[...
 
 def test_a_line_of_the_journal_holds_what_its_key_is_made_of(make_ask: Callable[..., Ask], tmp_path: Path) -> None:
     asks = [make_ask(prompt, thinking=thinking) for prompt, thinking in (("a", None), ("b", True), ("c", False))]
+    asks.append(make_ask("d", begun="The capital is"))
     with Journal(tmp_path) as journal:
         for ask in asks:
             put(journal, ask)
@@ -228,6 +230,19 @@ def test_what_was_written_is_synced_when_the_journal_is_closed(
     assert synced == [segment.stat().st_ino]
 
 
+def test_a_segment_is_numbered_after_the_last_one_and_provenance_is_kept_once(
+    tmp_path: Path, make_ask: Callable[..., Ask]
+) -> None:
+    (tmp_path / "0007-elsewhere-1.jsonl").write_text("")
+    for n in range(2):
+        with Journal(tmp_path) as journal:
+            journal.begin(ENGINE, {"torch": "2.11"})
+            put(journal, make_ask(str(n)))
+    assert [p.name[:4] for p in sorted(tmp_path.glob("*.jsonl"))] == ["0007", "0008", "0009"]
+    [engine] = read_journal(tmp_path).engines.values()
+    assert engine["provenance"] == [{"torch": "2.11"}]
+
+
 def test_answers_made_under_another_provenance_are_refused_unless_reused(
     tmp_path: Path, make_ask: Callable[..., Ask]
 ) -> None:
@@ -240,6 +255,10 @@ def test_answers_made_under_another_provenance_are_refused_unless_reused(
             JournalError, match=r"dtype 'float32' \(now 'bfloat16'\), torch '2.11' \(now '2.13'\).*--reuse"
         ):
             journal.begin(ENGINE, {"torch": "2.13", "dtype": "bfloat16", "batch_size": 8})
+        gained, lost = {"torch": "2.11", "dtype": "float32", "quantized": True}, {"torch": "2.11"}
+        for other, said in ((lost, "dtype 'float32' (now None)"), (gained, "quantized None (now True)")):
+            with pytest.raises(JournalError, match=re.escape(said)):
+                journal.begin(ENGINE, other)
         journal.begin({**ENGINE, "weights": "another model"}, {"torch": "2.13"})
     with Journal(tmp_path, reuse=True) as journal:
         journal.begin(ENGINE, {"torch": "2.13", "dtype": "bfloat16"})

@@ -7,14 +7,14 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from composcope.errors import InputError, JournalError, ModelError
 from composcope.evaluation.asks import Ask, Grade, Response
 from composcope.evaluation.cases import Case, Part
-from composcope.evaluation.engines.base import BaseEngine, ReplayEngine, error_response
+from composcope.evaluation.engines.base import BaseEngine, ReplayEngine, error_response, with_thinking_open
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.evaluation.journal import Journal, ask_identity, read_journal
 from composcope.evaluation.pipeline import Progress, evaluate
@@ -190,6 +190,9 @@ def test_a_limit_stops_and_the_same_call_goes_on(tmp_path: Path) -> None:
             assert found.stopped == "max_asks=2" and len(found.responses) == 2
     assert len(asked) == len(set(asked)) == 7
     assert len(found.graded) == 9
+    with Journal(tmp_path / "later") as journal:  # four asks in the first round, three in the second
+        found = evaluate(shared_fact(), PartsThenWhole(), Table(TABLE), journal, grade=exact, max_asks=5)
+    assert (found.n_asked, found.stopped) == (5, "max_asks=5")
 
 
 def test_an_infrastructure_failure_is_invalid_and_mended_by_the_next_run(tmp_path: Path) -> None:
@@ -257,6 +260,40 @@ class Endless(PartsThenWhole):
         return [Ask(case.id, "whole", "shared", "1", "text")]
 
 
+def test_what_a_response_was_begun_with_is_graded_with_it_and_of_repeats_the_first_counts(tmp_path: Path) -> None:
+    class Repeating(PartsThenWhole):
+        def asks(self, case: Case, graded: Mapping[str, Grade]) -> list[Ask]:
+            whole = Ask(case.id, "whole", "first", "so 1", "text", begun="so ")
+            last = Ask(case.id, f"after {graded['whole'].answer}", "second", "2", "text") if graded else None
+            return [last] if last else [whole, replace(whole, prompt="second", repeat=1)]
+
+    with Journal(tmp_path) as journal:
+        found = evaluate(shared_fact(1), Repeating(), Table({"first": "1", "second": "2"}), journal, grade=exact)
+    assert [(g.role, g.repeat, g.answer, g.outcome) for g in found.graded] == [
+        ("whole", 0, "so 1", "correct"), ("whole", 1, "so 2", "incorrect"), ("after so 1", 0, "2", "correct"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("told", "opened", "reasoned", "finish", "text", "inside"),
+    [
+        (True, False, False, "length", "12", True),
+        (None, True, False, "length", "12", True),
+        (None, False, False, "length", "12", False),
+        (True, False, True, "length", "12", False),
+        (True, False, False, "stop", "12", False),
+        (True, False, False, "length", "so</think>12", False),
+    ],
+)
+def test_text_is_a_thought_where_it_ran_out_inside_the_thinking(
+    told: bool | None, opened: bool, reasoned: bool, finish: Literal["stop", "length"], text: str, inside: bool
+) -> None:
+    ask = Ask("c", "whole", "p", "12", "number", thinking=told)
+    said = {"thinking_opened": opened, "reasoning": "so" if reasoned else None}
+    response = Response("k", text, finish, 1, 1, provenance=said)
+    assert with_thinking_open(ask, response) == ("<think>" * inside) + text
+
+
 def test_two_different_asks_in_one_role_are_refused(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal, pytest.raises(InputError, match="two asks in role 'whole'"):
         evaluate(shared_fact(), Contradicting(), Table(TABLE), journal, grade=exact)
@@ -277,6 +314,13 @@ def test_grading_again_needs_no_model_but_says_what_is_missing(tmp_path: Path) -
         assert evaluate(cases[:2], PartsThenWhole(), recorded, journal, grade=exact).graded == first.graded
         with pytest.raises(JournalError, match=r"1 asks are not in the journal \(first: case 'c2'"):
             evaluate(cases, PartsThenWhole(), recorded, journal, grade=exact)
+    failed, unknown = (Ask(case, "whole", case, "1", "number") for case in ("failed", "unknown"))
+    failure = error_response(failed, recorded.identity, "refused")
+    again = ReplayEngine(recorded.identity, failures={failure.ask: failure})
+    assert list(again.answer([failed])) == [(failed, failure)]
+    assert error_response(failed, {}, "a\n  b\x1b[2J").error == "a b\\x1b[2J", "one line that steers no terminal"
+    with pytest.raises(JournalError, match=r"1 asks are not in the journal \(first: case 'unknown'"):
+        again.answer([failed, unknown])
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ModelError])

@@ -126,6 +126,10 @@ def test_unreadable_assignments_are_counted_and_never_other() -> None:
     found = map_skills(ITEMS, Teacher("mumbles"), 3, 5)
     assert found.n_unread == 11 and found.usage["other"] == 3
     assert found.names("cooking-0", 2) == (None, "other")
+    with pytest.raises(InputError, match="'cooking-0' with 3 steps"):
+        found.names("cooking-0", 3)
+    every, two = (skills.induce([i.question for i in ITEMS], n, Teacher()) for n in (9, 2))
+    assert len(every) > 2 and two == every[:2], "more than were asked for"
     assert granularity(found).n_steps == 36 - 11
     with pytest.raises(NoCasesError, match="could not be read three times"):
         map_skills(ITEMS, Teacher("mute"), 3, 5)

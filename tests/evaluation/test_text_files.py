@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -202,3 +203,21 @@ def test_spaces_behind_a_quoted_cell_belong_to_no_cell(tmp_path: Path) -> None:
         ["a", "b"],
         [(2, {"a": "x", "b": '5" pipe'}), (3, {"a": 'say "x" , y', "b": "z "})],
     )
+
+
+def test_accepted_answers_are_a_gold_answer_and_each_other_one_once() -> None:
+    accepted = text_files.answers_field({"a": ["Rome", " Roma ", "Rome", "Roma", 5.0]}, "a", "f:1")
+    assert accepted == ("Rome", ("Roma", "5")) and text_files.answers_field({"a": "x"}, "a", "f:1") == ("x", ())
+
+
+def test_a_text_that_is_json_and_python_is_read_as_json() -> None:
+    assert text_files.literal('["\\ud83d\\ude00"]', list) == ["\U0001f600"], "one character, not two halves"
+
+
+def test_a_longer_cell_is_allowed_in_one_table_only(tmp_path: Path) -> None:
+    path, usual = tmp_path / "t.csv", csv.field_size_limit()
+    path.write_text(f"a,b\n{'x' * (usual + 1)},y\n")
+    _, [(line, row)] = text_files.table(path, "fix", longest=2 * usual)
+    assert (line, len(row["a"])) == (2, usual + 1) and csv.field_size_limit() == usual
+    with pytest.raises(InputError, match=r"t\.csv:2: not valid CSV"):
+        text_files.table(path, "fix")

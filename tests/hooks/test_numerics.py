@@ -15,7 +15,7 @@ from composcope.errors import ModelError
 from composcope.hooks import Site, load_model
 from composcope.hooks.capture import Request, capture_all
 from composcope.hooks.numerics import check_unmasked, foreign_hooks, numerics, unwrapped
-from composcope.terminal import reached, stage, tick
+from composcope.terminal import quietly, reached, silent, stage, tick
 
 from ..tiny_models import tiny
 
@@ -232,6 +232,14 @@ def test_padding_in_front_is_text_only_where_texts_begin_with_it(
         check_unmasked(ids, tokenizer)
 
 
+def test_bars_stay_unwanted_in_all_that_is_called_quietly() -> None:
+    with quietly(False):
+        assert not silent()
+        with quietly(True), quietly(False):
+            assert silent()
+        assert not silent()
+
+
 def test_progress_never_runs_backwards_or_over() -> None:
     seen: list[float] = []
 
@@ -244,3 +252,11 @@ def test_progress_never_runs_backwards_or_over() -> None:
         tick(9)
     reached(9)
     assert seen == [1, 2, 0.5, 0.5]
+    outer: list[float] = []
+    with stage(lambda title, total: contextlib.nullcontext(outer.append), "t", 9):
+        tick(1)
+        with stage(lambda title, total: contextlib.nullcontext(seen.append), "t", 4):
+            tick(2)
+        tick(3)
+    tick(1)
+    assert outer == [1, 3] and seen[4:] == [2], "a stage inside another moves its own bar"

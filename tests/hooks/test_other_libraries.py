@@ -214,8 +214,10 @@ def test_an_object_of_the_library_is_opened_in_it_and_the_probes_run(name: str, 
 def test_mistakes_with_libraries_are_one_clear_line(backend: str) -> None:
     thing = opened_in(backend, tiny("llama"))
     other = "nnsight" if backend == "transformer_lens" else "transformer_lens"
-    with pytest.raises(ModelError, match="no other backend"):
-        load_model(thing, backend=other)
+    for more in ({"backend": other}, {"dtype": "float32"}, {"device": "cpu"}):
+        with pytest.raises(ModelError, match="no other backend, dtype or device"):
+            load_model(thing, **more)  # type: ignore[arg-type]
+    assert load_model(thing, backend=backend).backend == backend
     with pytest.raises(ModelError, match="has 3 layers"):
         load_model(thing).run(ids_of(), read=[Site(3, "neuron")])
 

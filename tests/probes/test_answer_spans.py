@@ -194,6 +194,7 @@ SPANS: list[tuple[str, str | None, str, dict[str, Any], str | None]] = [
     ("Venus, Mars", "Mars, Venus", "list", {}, None), ("anything", None, "text", {}, None),
     ("maybe", "yes", "boolean", {}, None), ("a, b", "c, d", "list", {}, None),
     ("<think>12", "12", "number", {}, None), ("<think>12</think> 12", "12", "number", {}, "12"),
+    ("<think>12</think> unclear", "12", "number", {}, None),
     ("</think>Lima", "Rome", "text", {}, "Lima"), ("5", "5", "number", {}, "5"),
     ("The capital is Lima.", "Lima", "text", {"golds": ("Lima",), "question": "What is the capital?"}, "Lima"),
 ]  # fmt: skip

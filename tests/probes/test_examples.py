@@ -20,7 +20,7 @@ from composcope.evaluation.journal import ask_identity
 from composcope.evaluation.prompts import render
 from composcope.evaluation.protocols.base import CaseSet, Entry, Evidence
 from composcope.probes import from_case_sets
-from composcope.probes.examples import Example, _judged, _keys, _question, _Writer, part_of
+from composcope.probes.examples import Example, _judged, _keys, _question, _role_order, _Writer, part_of
 
 TEMPLATE = (
     "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}<|end|>\n{% endfor %}"
@@ -140,6 +140,10 @@ def test_a_token_across_the_end_of_a_question_belongs_to_it(tokenizer: PreTraine
     for question, want in (("How many bags", "How many bags"), ("How many bag", "How many bags")):
         a, b = _Writer(tokenizer)._span(ask, text, ids, question, "")
         assert _text(tokenizer, ids[a:b]).strip() == want
+    shown = tuple(tokenizer(f"{text}. 21. {text}", add_special_tokens=False).input_ids)  # an example before it
+    twice = replace(ask, prompt=f"{text}. 21. {text}")
+    a, b = _Writer(tokenizer)._span(twice, twice.prompt, shown, text, "")
+    assert b == len(shown) and _text(tokenizer, shown[:a]).strip() == f"{text}. 21."
     with pytest.raises(InputError, match="does the template rewrite it"):
         _Writer(tokenizer)._span(ask, "so: how many bags of item", ids, "How many bags", "")
 
@@ -172,6 +176,15 @@ def test_of_an_answer_of_white_space_one_token_is_left(tokenizer: PreTrainedToke
         ids = tokenizer(text, add_special_tokens=False).input_ids
         blank = sum(1 for i in range(1, len(ids)) if not _text(tokenizer, ids[:i]).strip())
         assert writer._separators(ids) == blank < len(ids)
+
+
+def test_white_space_before_an_answer_is_the_models_also_where_its_tokens_are_unusual(
+    tokenizer: PreTrainedTokenizerFast,
+) -> None:
+    ask = Ask("c3", "whole", "A bag?", "24", "number", prompting="raw")
+    ids = tuple(tokenizer("A bag?", add_special_tokens=False).input_ids)
+    response = Response("k", " \n 24", "stop", 3, 1, ids, (len(tokenizer) - 1,))
+    assert _Writer(tokenizer)._separator(ask, "A bag?", ids, response) == " \n "
 
 
 def test_raw_prompts_take_the_models_own_separator_and_have_no_cue(tokenizer: PreTrainedTokenizerFast) -> None:
@@ -236,6 +249,8 @@ def test_of_repeats_the_first_counts() -> None:
     assert _keys(asks, []) == {("c3", "whole"): "b", ("c6", "whole"): "c"}
     sets = _sets((Evidence("whole", "incorrect", ask="a"),))
     assert _keys(asks, sets)["c3", "whole"] == "a", "what the sets say comes first"
+    sets = _sets(tuple(Evidence("whole", "incorrect", ask=key) for key in "ab"))
+    assert _keys(asks, sets)["c3", "whole"] == "a", "the first that the sets name"
     gone = _sets((Evidence("whole", "incorrect", ask="gone"),))
     assert _keys(asks, gone)["c3", "whole"] == "b", "an ask that is not there"
 
@@ -253,6 +268,10 @@ def test_labels_that_contradict_or_are_missing_are_refused(tokenizer: PreTrained
     with pytest.raises(InputError, match="no response to its whole"):
         parts = {k: a for k, a in asks.items() if a.role != "whole"}
         from_case_sets(tokenizer, CASES, parts, responses, _sets())
+    with pytest.raises(InputError, match="no response to its whole"):
+        from_case_sets(tokenizer, CASES, parts, responses, _sets(), roles=("whole", "part:0"))
+    alone = from_case_sets(tokenizer, CASES, parts, responses, _sets(), roles=("part:0",))
+    assert [(e.case, e.role) for e in alone] == [("c3", "part:0"), ("c4", "part:0")]
 
 
 def test_an_answer_that_comes_back_changed_is_refused(tokenizer: PreTrainedTokenizerFast) -> None:
@@ -275,6 +294,11 @@ def test_an_answer_that_comes_back_changed_is_refused(tokenizer: PreTrainedToken
 def test_fields_of_an_example_say_where_it_stands() -> None:
     e = Example("a", "whole", "composition", "failure", (1, 2), (3, 4), (4,), 1, (0, 1), cluster="k", crossed=("x",))
     assert e.shares == replace(e, group="success").shares and e.shares is not None
+
+
+def test_roles_of_a_case_stand_in_the_order_in_which_it_is_solved() -> None:
+    roles = ["whole", "part:2", "part:2:paraphrase:0", "part:10", "part:11:paraphrase:2", "part:11:paraphrase:10"]
+    assert sorted((roles[i] for i in (5, 0, 3, 1, 4, 2)), key=_role_order) == roles
 
 
 def test_the_part_that_a_role_asks_about() -> None:

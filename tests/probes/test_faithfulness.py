@@ -157,6 +157,16 @@ def test_a_result_is_the_last_place_and_a_bridge_the_first_where_it_is_written()
     assert before == {"bridge": " A1:", "result": " A1: 5. So 5. 8 times 5 is 40."}
 
 
+def test_an_operand_that_is_a_bridge_is_altered_once() -> None:
+    body = "The hen has 9. So 5 times 8 is 40. "
+    found = _values(body, f"{body}{CUE} 40", "40", {"part:0": ["5", "7"], "part:1": ["9", "6"]})
+    written = [(what, role, value) for _, what, role, value, _ in found]
+    assert written == [
+        ("bridge", "part:0", "5"), ("bridge", "part:1", "9"), ("operand", "b", "8"), ("result", "whole", "40")
+    ]  # fmt: skip
+    assert [body[slice(*span)] for span, *_ in found] == ["5", "9", "8", "40"]
+
+
 def test_sums_are_worked_out_exactly_or_not_at_all() -> None:
     assert [result_of(6, o, 4) for o in ("plus", "minus", "times", "×")] == [10, 2, 24, 24]
     assert result_of(6, "divided by", 4) is None and result_of(6, "/", 3) == 2 and result_of(1, "÷", 0) is None

@@ -46,6 +46,13 @@ def test_live_ratios_equal_the_stepwise_maps_and_do_not_depend_on_the_batch() ->
         torch.testing.assert_close(a.ratio(), oracle.ratios(eager, prompt, response, 2), atol=5e-6, rtol=0)
 
 
+def test_prompts_of_other_lengths_are_padded_only_where_that_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[list[int]]] = []
+    monkeypatch.setattr(measuring, "check_left", lambda model, anatomy, mask: seen.append(mask.tolist()))
+    lookback.generate(load_model(tiny("llama")), [[5, 6, 7], [8]], 2, eos=())
+    assert seen == [[[1, 1, 1], [0, 0, 1]], [[1, 1, 1, 1], [0, 0, 1, 1]]]
+
+
 def test_a_response_ends_with_its_end_token_while_others_go_on() -> None:
     lm = load_model(tiny("llama"))
     free = lookback.generate(lm, PROMPTS, 6, eos=())
@@ -87,7 +94,7 @@ def test_the_model_is_as_before_also_after_an_interruption() -> None:
 def test_spans_that_overlap_or_leave_the_prompt_are_refused() -> None:
     lm = load_model(tiny("llama"))
     with pytest.raises(InputError, match="overlap"):
-        lookback.masses(lm, PROMPTS[:1], [[5]], question_spans=[(3, 7)], few_shot_spans=[(1, 5)])
+        lookback.masses(lm, PROMPTS[:1], [[5]], question_spans=[(3, 7)], few_shot_spans=[(1, 4)])
     with pytest.raises(InputError, match="few_shot span"):
         lookback.masses(lm, PROMPTS[:1], [[5]], question_spans=[(3, 7)], few_shot_spans=[(7, 99)])
     with pytest.raises(InputError, match="3 prompts, 1 question_spans"):

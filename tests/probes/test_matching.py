@@ -166,6 +166,8 @@ def test_balance_is_the_standardized_difference_before_and_after() -> None:
     assert length.before == pytest.approx((x.mean() - y.mean()) / math.sqrt((x.var() + y.var()) / 2))
     assert length.after == pytest.approx(0, abs=1e-12) and not found.differences
     assert f"length {length.before:+.2f} -> +0.00" in found.note
+    alone = [example(f"{g}{i}", g, 400, family=g) for g in ("failure", "success") for i in range(2)]
+    assert match([*failures, *successes, *alone]).balance == found.balance, "families without both sides do not count"
     deep = [example(f"{g}{d}", group, depth=d) for g, group in (("f", "failure"), ("s", "success")) for d in (2, 3)]
     (depth,) = match([*deep, example("s4", "success", depth=4)]).balance
     assert depth.covariate == "depth" and depth.before == pytest.approx(-0.5 / math.sqrt((1 / 4 + 2 / 3) / 2))

@@ -19,7 +19,9 @@ from composcope.hooks import Model, load_model
 from composcope.probes import neurons
 from composcope.probes.effects import cliffs_delta
 from composcope.probes.examples import Example
+from composcope.probes.matching import match
 from composcope.probes.neurons import checks, quadrature
+from composcope.probes.neurons import examples as of_examples
 from composcope.probes.neurons.checks import sampled
 from composcope.probes.neurons.examples import _beyond_rounding, _per_case, _warnings
 from composcope.probes.neurons.paths import _check_norm, _factor
@@ -316,6 +318,16 @@ def test_key_neurons_are_those_of_the_loops() -> None:
     assert got.common and not got.common & {n for s in got.neurons for n in s}
 
 
+def test_key_neurons_of_examples_do_not_depend_on_how_many_are_attributed_to_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lm, some = load_model(tiny("llama")), examples(2)[:5]
+    both = neurons.attribute_many(lm, [e.prompt_ids for e in some], [e.answer_ids for e in some]).mean
+    monkeypatch.setattr(of_examples, "POOL", 2)
+    assert of_examples.key_neurons(lm, some, None) == neurons.select(both).neurons
+    assert len(of_examples.key_neurons(lm, some)) == 5
+
+
 def test_a_neuron_has_to_lie_above_the_threshold() -> None:
     assert set(coarse(torch.tensor([[1.0, 0.25, 0.5], [0.0, 0.26, -1.0]]), t=0.25)) == {(0, 0), (0, 2), (1, 1)}
     assert set(coarse(torch.tensor([[1.0, 0.3, 0.15]]))) == {(0, 0), (0, 1)}, "a fifth of the largest unless said"
@@ -484,6 +496,10 @@ def test_examples_give_overlaps_maps_and_a_causal_check(tmp_path: Path) -> None:
         for r in matched
     )
     assert "matched to" in got.settings["matched"]
+    pairs = match(examples()).pairs
+    [before] = [r for r in got.table if r["quantity"] == "preceding_token_differs"]
+    last = {e.case: e.prompt_ids[-1] for e in examples() if e.role == "whole"}
+    assert (before["n"], before["count"]) == (len(pairs), sum(last[f] != last[s] for f, s in pairs)) and len(pairs) > 1
     got.save(tmp_path)
     assert (tmp_path / "table.csv").is_file()
     with pytest.raises(NoCasesError):

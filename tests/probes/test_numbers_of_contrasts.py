@@ -109,6 +109,12 @@ def test_effects_where_nothing_varies_or_too_little_is_there() -> None:
     for nothing in (effects.hedges_g([1.0], [2.0, 3]), effects.hedges_g([1.0, 2], [3.0]), effects.hedges_g([1.0, 1], [2.0, 2]),
                     effects.hedges_g_paired([1.0]), effects.hedges_g_paired([1.0, 2]), effects.hedges_g_paired([2.0, 2, 2])):  # fmt: skip
         assert math.isnan(nothing.value)
+    near: list[str] = list("aab")
+    for same in (
+        effects.hedges_g([1.0] * 3, [1.0] * 3, clusters=(near, list("ccd"))),
+        effects.hedges_g_paired([0.0] * 3, clusters=near),
+    ):
+        assert same.value == 0 and math.isnan(same.low) and same.interval == effects.NO_SPREAD
     assert not math.isnan(effects.hedges_g([1.0, 2], [2.0, 4]).value)
     assert not math.isnan(effects.hedges_g_paired([1.0, 2, 4]).value)
 
@@ -152,6 +158,11 @@ def test_the_smallest_detectable_effect_is_that_of_the_power_formula() -> None:
 def test_intervals_have_a_width_only_beyond_rounding() -> None:
     assert not effects.spreads(1.0, 1.0 + 1e-13) and effects.spreads(1.0, 1.0 + 1e-11)
     assert not effects.spreads(0.0, 1e-13, scale=1.0) and not effects.spreads(0.0, 0.0) and effects.spreads(0.0, 1e-13)
+    orders = [
+        x for order in itertools.permutations([0.1, 0.3, 0.7]) for x in order
+    ]  # clusters differ by rounding alone
+    level = effects.mean_interval(orders, [i // 3 for i in range(18)])
+    assert level.value == pytest.approx(1.1 / 3) and math.isnan(level.low) and level.interval == effects.NO_SPREAD
     assert effects.constant(np.zeros(0)) and effects.constant(np.array([5.0, 5.0])) and not effects.constant(A)
 
 
@@ -174,6 +185,20 @@ def test_rows_of_two_groups_and_of_roles_use_the_named_tests() -> None:
     assert row["p"] == pytest.approx(exact, abs=0.03)
 
 
+@pytest.mark.parametrize("level", [0.8, 0.99])
+def test_all_intervals_of_a_contrast_are_of_the_level_that_is_asked_for(level: float) -> None:
+    first, _, between = contrast.between({"a": A, "b": B}, level=level).table
+    [paired] = contrast.paired({"a": A.tolist(), "b": B[:5].tolist()}, level=level).table
+    d = A - B[:5]
+    for row, theirs in (
+        (first, stats.ttest_1samp(A, 0)), (between, stats.ttest_ind(A, B, equal_var=False)), (paired, stats.ttest_1samp(d, 0))
+    ):  # fmt: skip
+        ends = theirs.confidence_interval(level)
+        assert (row["low"], row["high"]) == pytest.approx((ends.low, ends.high))
+    for row, effect in ((between, effects.hedges_g(A, B, level)), (paired, effects.hedges_g_paired(d, level))):
+        assert (row["effect_low"], row["effect_high"]) == pytest.approx((effect.low, effect.high))
+
+
 def test_groups_that_are_level_or_all_apart_have_the_p_that_their_labels_allow() -> None:
     level = contrast.between({"a": [1.0, 1], "b": [1.0, 1, 1]}).table[-1]
     assert (level["p"], level["test"]) == (1.0, "none (no variation)")
@@ -184,6 +209,16 @@ def test_groups_that_are_level_or_all_apart_have_the_p_that_their_labels_allow()
     assert same["p"] == 2 ** (1 - 4)
     [clusters] = contrast.paired({"a": [2.0] * 6, "b": [1.0] * 6}, clusters=list("aabbcc")).table
     assert clusters["p"] == 2 ** (1 - 3)
+    flat = {"a": [1.0, 1, 1], "b": [2.0, 2, 2]}
+    apart = contrast.between(flat, clusters={"a": list("xxy"), "b": list("kll")}).table[-1]
+    assert apart["p"] == pytest.approx(2 / 6), "two clusters of four"
+    cross = {
+        g: [frozenset(f"{g}{k}{n}" for n in pair) for k in range(3) for pair in ("ac", "ad", "bc", "bd")] for g in "ab"
+    }
+    blocks = contrast.between({"a": [1.0] * 12, "b": [2.0] * 12}, clusters=cross).table[-1]
+    assert blocks["p"] == pytest.approx(2 / 20), "three of six blocks of crossed facts"
+    both = contrast.between(flat, clusters={"a": list("xyz"), "b": list("xyk")}).table[-1]
+    assert math.isnan(both["p"]) and "both groups" in both["test"]
     [none] = contrast.paired({"a": [2.0, 3], "b": [2.0, 3]}).table
     assert (none["p"], none["value"]) == (1.0, 0.0)
     one = contrast.between({"a": [1.0, 2, 3], "b": [1.0, 5]}, clusters={"a": list("xyz"), "b": ["k", "k"]}).table[-1]

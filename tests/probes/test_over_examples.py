@@ -80,6 +80,8 @@ def test_lookback_over_examples_averages_ratios_by_kind_and_group(lm: Model, tmp
     examples = _examples()
     got = lookback.over_examples(lm, examples, permutations=200)
     _readable(got, tmp_path)
+    assert got.settings["cases"] == [e.case for e in examples if e.role == "whole"]
+    assert got.tensors["wholes"].shape == (12, 3, 4)
     wholes = [e for e in examples if e.kind == "composition" and e.group == "failure"]
     ratios = lookback.ratios(lm, [e.prompt_ids for e in wholes], [e.response_ids for e in wholes], 2)
     want = torch.stack([r.nanmean(-1) for r in ratios]).mean(0)

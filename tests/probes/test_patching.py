@@ -326,7 +326,12 @@ def examples(model: Model, groups: tuple[str, ...] = ("failure", "success")) -> 
 def test_failures_are_patched_from_matched_successes(tmp_path: Path) -> None:
     lm = load_model(tiny("llama"))
     got = patching.over_examples(lm, examples(lm), max_pairs=4, max_new_tokens=3)
-    assert len(got.settings["cases"]) == 4
+    assert len(got.settings["cases"]) == 4 and any("4 of 6 pairs kept" in w for w in got.warnings)
+    [before] = [r for r in got.table if r["quantity"] == "preceding_token_differs"]
+    last = {e.case: e.prompt_ids[-1] for e in examples(lm)}
+    assert (before["n"], before["count"]) == (4, sum(last[s] != last[f] for s, f in got.settings["cases"]))
+    every = patching.over_examples(lm, examples(lm), max_pairs=6, layers=[0], max_new_tokens=1, controls=())
+    assert len(every.settings["cases"]) == 6 and not any("pairs kept" in w for w in every.warnings)
     assert got.tensors["tokens"].shape == (4, 3, 3) and got.axes["tokens"] == ("pair", "layer", "step")
     assert {"donor", "identity", "random", "noise"} <= {r["group"] for r in got.table}
     of_case = {(v["quantity"], v["case"]): v["value"] for v in got.values}

@@ -155,6 +155,12 @@ def test_memory_that_can_be_had_again_at_once_is_free(tmp_path: Path, monkeypatc
     monkeypatch.setattr(devices, "_CGROUP", tmp_path)
     monkeypatch.setattr(devices, "_system", lambda: 10**12)
     assert free_bytes(torch.device("cpu")) == 650
+    (tmp_path / "memory.current").write_text("2000\n")
+    assert free_bytes(torch.device("cpu")) == 0, "beyond its limit"
+    (tmp_path / "memory.current").write_text("900\n")
+    (tmp_path / "memory.max").write_text("max\n")
+    assert free_bytes(torch.device("cpu")) == 10**12, "a container without a limit"
+    (tmp_path / "memory.max").write_text("1000\n")
     (tmp_path / "memory.stat").unlink()
     assert free_bytes(torch.device("cpu")) == 100, "the limit counts also where nothing says what is of files"
     for name, answer in (("mem_get_info", (10, 100)), ("memory_reserved", 60), ("memory_allocated", 20)):

@@ -119,7 +119,8 @@ def test_specs_that_mean_nothing_are_one_line(spec: str, said: str) -> None:
 def test_a_spec_names_repository_config_and_split() -> None:
     assert hub.parse("stad@me/scaffolds#v2:train") == hub.DataSet("stad", "me/scaffolds", "v2", "train")
     assert hub.parse("stad").split is None
-    assert hub.parse("agentcoma:dev").file == "agentcoma_dev.csv"
+    assert (hub.parse("agentcoma:dev").file, hub.parse("agentcoma:dev").split) == ("agentcoma_dev.csv", "dev")
+    assert (hub.parse("agentcoma").file, hub.parse("agentcoma").split) == ("agentcoma_test.csv", "test")
 
 
 def test_a_split_without_rows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,9 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation.benchmarks import load
-from composcope.evaluation.benchmarks.arithmetic import equation_steps
+from composcope.evaluation.benchmarks.arithmetic import boxed, equation_steps
 from composcope.evaluation.cases import Case, write_cases
+from composcope.files import to_csv
 
 HOPS = {
     "Question": "Who led the country in which the lamp was made?",
@@ -74,6 +75,14 @@ def test_multiarith_takes_equations_apart_in_the_order_of_solving(tmp_path: Path
     assert (case.id, case.question, case.answer) == ("multiarith-7", "Three boxes of 4, then 2 more?", "14")
     assert [(p.question, p.answer) for p in case.parts] == [("What is 3 * 4?", "12"), ("What is 12 + 2?", "14")]
     assert case.operation == "multiplication, addition"
+    numbered = load(f"multiarith:{write_json(tmp_path / 'm.json', [SUMS, {**SUMS, 'iIndex': 0}])}")
+    assert [c.id for c in numbered] == ["multiarith-7", "multiarith-0"]
+
+
+def test_a_box_ends_at_its_own_brace_and_the_last_one_counts() -> None:
+    assert boxed(r"\boxed{1} so \boxed{\frac{1}{2}} and more}") == r"\frac{1}{2}"
+    assert boxed(r"\boxed{\left\{1\right.} end") == r"\left\{1\right.", "a brace that is written, not one of LaTeX"
+    assert boxed("no box") is None and boxed(r"\boxed{1") is None
 
 
 def test_equations_are_exact_and_read_from_the_inside() -> None:
@@ -112,6 +121,21 @@ def test_agentcoma_reads_its_columns_and_keeps_the_rest(tmp_path: Path) -> None:
         ("math", "6", "number", ()),
     ]
     assert second.parts[0].answer == "figs, or pears"
+    path = write_csv(
+        tmp_path / "agentcoma_dev.csv", {**COLUMNS, "answers_commonsense": "['figs', 'pears ', 'figs', 'pears']"}
+    )
+    [again] = load(f"agentcoma:{path}")
+    assert (again.parts[0].answer, again.parts[0].aliases) == ("figs", ("pears",))
+
+
+def test_agentcoma_takes_questions_with_extra_context_of_either_step_and_no_answers(tmp_path: Path) -> None:
+    more = {"answer_math_extra": "9", "question_extra_context": "Fruit?", "math_with_context": "3 at 2?"}
+    more |= {"answer_context": "x"}
+    path, rows = tmp_path / "a.csv", [COLUMNS | more, COLUMNS | more | {"math_with_context": " "}]
+    path.write_text(to_csv(rows), encoding="utf-8")
+    first, second = load(f"agentcoma:{path}")
+    assert [p.extra_context for p in (*first.parts, *second.parts)] == ["Fruit?", "3 at 2?", "Fruit?", None]
+    assert first.meta == {"note": "kept", "answer_math_extra": "9", "answer_context": "x"}
 
 
 @pytest.mark.parametrize(
@@ -121,6 +145,7 @@ def test_agentcoma_reads_its_columns_and_keeps_the_rest(tmp_path: Path) -> None:
         ("bamboogle", [HOPS, {**HOPS, "Q1": " "}], r"item 1: field 'Q1' is ' '"),
         ("bamboogle", {"a": 1}, "field 'Question' is None"),
         ("multiarith", [{**SUMS, "lSolutions": [15]}], r"gives 14, lSolutions says 15"),
+        ("multiarith", [{**SUMS, "lSolutions": [14.01]}], r"gives 14, lSolutions says 14\.01"),
         ("multiarith", [{**SUMS, "lSolutions": [None]}], r"gives 14, lSolutions says None"),
         ("multiarith", [{**SUMS, "lSolutions": [math.nan]}], r"gives 14, lSolutions says nan"),
         ("multiarith", [{**SUMS, "sQuestion": "Why \ud800?"}], r"question: \\ud800 is half of a surrogate pair"),

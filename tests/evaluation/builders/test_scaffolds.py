@@ -446,7 +446,10 @@ def test_steps_are_read_in_many_dresses(reply: str, value: list[str]) -> None:
         ('[{"explanation": "", "answer": "\\sqrt{2} \\times \\theta"}]', "\\sqrt{2} \\times \\theta"),
         ('[{"explanation": "a\\nb", "answer": true}]', "yes"),
         ('{"answers": [{"result": "3 hours"}]}', "3 hours"),
+        ('{"steps": [{"answer": "2"}], "answers": [{"answer": "7"}]}', "7"),
+        ('[{"answer": "3", "tried": [{"answer": "9"}]}]', "3"),
         ('[{"answer": "\\u00e9t\\u00e9"}]', "\u00e9t\u00e9"),
+        ('[{"answer": "\\underline{5} \\uparrow \\u00e9"}]', "\\underline{5} \\uparrow \u00e9"),
         ('[{"answer": "old"}] or [draft} [{"answer": "new"}] and [no list', "new"),
         ('[{"answer": "old"}] and [two words]', "old"),
     ],
@@ -458,6 +461,7 @@ def test_answers_are_read_with_latex_extra_keys_and_zeros(reply: str, value: str
 
 def test_answers_to_another_number_of_steps_are_never_cut_to_fit() -> None:
     assert parsing.answers('[{"answer": 1}]', 2).problem == "1 answers for 2 steps"
+    assert parsing.answers('[{"answer": 1}, {"answer": 2}]', 1).problem == "2 answers for 1 steps"
     assert parsing.answers('[{"answer": 1}, {"answer": ', 2).problem == "no list of answers: it is not closed"
     for reply in ('[{"explanation": "x"}]', '["3"]', '[{"answer": " "}]', '[{"answer": 1}, 2]', "[two words]"):
         assert parsing.answers(reply, 1).problem == "no list of answers", reply

@@ -211,6 +211,8 @@ def test_a_vllm_server_comes_back_with_the_same_weights_or_not_at_all(
     versions = {"vllm": "1", "torch": "2", "transformers": "3", "found": True, "cpu": True}
     monkeypatch.setattr(vllm, "_versions", lambda python: versions)
     monkeypatch.setattr(vllm, "folder_identity", lambda folder: {"weights": str(folder)})
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "for another server")
     given = {"options": ("--max-model-len", "9"), "concurrency": 3, "startup_timeout": 5.0}
     engine = vllm.serve(tmp_path, python="/py", log=tmp_path / "log", **given)  # type: ignore[arg-type]
     launched = engine.server.launch
@@ -221,12 +223,17 @@ def test_a_vllm_server_comes_back_with_the_same_weights_or_not_at_all(
     assert engine.identity == {"weights": str(tmp_path)} and env["HF_HUB_OFFLINE"] == "1"
     assert engine.provenance == {"engine": "vllm", "vllm": "1", "torch": "2", "transformers": "3", "dtype": "float32",
                                  "options": ["--max-model-len", "9"], "concurrency": 3}  # fmt: skip
-    assert env["VLLM_API_KEY"] not in " ".join(words) and "PYTHONPATH" not in env
+    assert env["VLLM_API_KEY"] not in " ".join(words) and not {"PYTHONPATH", "OPENAI_API_KEY"} & env.keys()
     weights.write_bytes(b"other")
     with pytest.raises(ModelError, match="the weights have changed since this run began"):
         launched.command(8000)
     named = vllm.serve("org/m", python="/py", log=tmp_path / "log", dtype="bfloat16")
     assert named.identity == {"model": "org/m", "revision": "unstated", "chat_options": "{}"}
+    assert "HF_HUB_OFFLINE" not in (named.server.launch.env or {}), "the server may have to load the model"
+    (tmp_path / "config.json").write_text('{"dtype": "float16", "torch_dtype": "float32"}')
+    assert vllm.serve(tmp_path, python="/py", log=tmp_path / "log").provenance["dtype"] == "float16"
+    told = vllm.serve(tmp_path, python="/py", log=tmp_path / "log", dtype="float64")
+    assert told.provenance["dtype"] == "float64", "what is told counts more than the checkpoint"
     assert "bfloat16" in named.server.launch.command(1) and named.provenance["dtype"] == "bfloat16"
 
 

@@ -121,6 +121,7 @@ NAMES += [
     ("Camilla", "His first wife was Diana. His current wife is Camilla.", KING, RIGHT),
     ("Camilla", "His current wife is Kate. His first wife was Camilla.", KING, OPEN),
     ("Camilla", "The king's wife is Diana. His sister is Camilla.", KING, OPEN),
+    ("red", "Its color is red.", "What colors does the flag have?", RIGHT),
 ]
 TANGO = "What is the official language of the country where the tango originated?"
 VOYAGER, GALAXY = "Which planet did Voyager 2 visit last?", "In what city is the headquarters of the maker of Galaxy?"

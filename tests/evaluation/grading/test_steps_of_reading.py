@@ -94,6 +94,7 @@ LISTS: list[Row] = [
     (lists.split, ("Mars, TRAPPIST/Venus",), ["Mars", "TRAPPIST/Venus"]),
     (lists.split, ("1) Mars 2) Venus\n3) Earth",), ["Mars 2) Venus", "Earth"]),
     (lists.split, ("Here they are:\n- Mars\n- Venus",), ["Mars", "Venus"]), (lists.split, ("- Mars",), ["Mars"]),
+    (lists.split, ("1. Mars\nthe red one\n2. Venus\nnear us",), ["Mars", "Venus"]),
     (lists.split, ("a -> b -> c",), ["a", "b", "c"]), (lists.split, ("a, b; c",), ["a, b", "c"]),
     (lists.split, ("solid, liquid, or gas",), ["solid", "liquid", "gas"]),
     (lists.split, ("The planets are: Mars and Venus, respectively.",), ["Mars", "Venus"]),
@@ -109,6 +110,7 @@ LISTS: list[Row] = [
     (lists.compare, (["York", "New York"], ["York", "New York"], True), (True, None)),
     (lists.compare, (["a hen has 2 legs", "a cow has 4 legs"], ["2", "4"], True), (True, None)),
     (lists.compare, (["the hammer", "the saw and hammer"], ["hammer", "saw"], False), (False, None)),
+    (lists.compare, (["the score was 3"], ["3-1"], False), (False, None)),
     (lists.same, ("The Mars!", "mars"), True), (lists.same, ("1,000", "1000"), True), (lists.same, ("2", "3"), False),
     (lists.same, ("2 legs", "2"), False),
 ]  # fmt: skip
@@ -232,6 +234,7 @@ READING: list[Row] = [
 
 NAMED: list[Row] = [
     (_role, ("The capital (of France) is Paris.", "Paris"), Role.ASSERTED), (_role, ("It is Lyon (Paris is next)", "Paris"), Role.PASSING),
+    (_role, ("It is Lyon (Paris", "Paris"), Role.PASSING),
     (_role, ("The capital is Paris.", "Paris"), Role.ASSERTED), (_role, ("It is not Paris.", "Paris"), Role.DENIED),
     (_role, ("It is Lyon.", "Paris"), None), (_role, ("Not only Paris.", "Paris"), Role.ASSERTED),
     (_role, ("No Paris", "Paris"), Role.DENIED), (_role, ("It is Lyon rather than Paris", "Paris"), Role.DENIED),
@@ -277,6 +280,7 @@ OTHERS: list[Row] = [
     (_agentcoma, ("1,250 and -3", "3"), ("correct", "3")),
     *((dates.is_real, (f"29 February{year}",), real) for year, real in (
         (" 1500", True), (" 1501", False), (" 1582", False), (" 1600", True), (" 1900", False), (" 2000", True), (" 2001", False), ("", True))),
+    *((dates.is_real, (gold,), real) for gold, real in (("10:30", True), ("7:40 pm", True), ("soon", False))),
     *((formulas.is_formula, (gold,), is_one) for gold, is_one in (
         ("a/b", False), ("2/x", True), ("\\frac{2}{y}", True), ("\\frac{x}{y}", False))),
     (formulas._balanced, ("((x + 1)",), "(x + 1)"), (formulas._balanced, ("(x + 1))",), "(x + 1)"),

@@ -15,7 +15,7 @@ from composcope.evaluation.asks import Ask, Grade
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.grading import grade
-from composcope.evaluation.metrics import find
+from composcope.evaluation.metrics import Metric, find
 from composcope.evaluation.protocols import get, presenting, reduce
 from composcope.evaluation.protocols.asking import MAX_TOKENS
 from composcope.evaluation.protocols.base import Reduction, uncounted
@@ -280,11 +280,15 @@ def test_presentations_that_cannot_be_are_refused(given: dict[str, Any], said: s
 
 
 def test_what_a_protocol_warns_of_without_its_preamble_is_said_and_rows_of_no_protocol_are_no_error() -> None:
+    of = [Metric("m", {"depth": 2}), Metric("m", {"depth": 2, "prompt": "cot"})]
     protocol: Any = SimpleNamespace(
-        name="scaffolding", reduce=lambda rows, _: Reduction((), (), (f"{len(rows)} rows",))
+        name="scaffolding", reduce=lambda rows, _: Reduction(tuple(of), (), (f"{len(rows)} rows",))
     )
     rows = [Graded("c", role, "correct") for role in ("whole", "part:0", "no-preamble/whole")]
-    assert reduce(protocol, rows).warnings == ("2 rows", "without preamble: 1 rows")
+    found = reduce(protocol, rows)
+    assert found.warnings == ("2 rows", "without preamble: 1 rows")
+    bare = [{"depth": 2, "prompt": "no-preamble"}, {"depth": 2, "prompt": "no-preamble cot"}]
+    assert [m.group for m in found.metrics] == [*(m.group for m in of), *bare]
     assert "1" in "".join(uncounted([Graded("c", "hint", "correct")], None))
 
 

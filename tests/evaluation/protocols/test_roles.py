@@ -102,6 +102,7 @@ def test_rows_of_which_none_has_a_role_that_the_protocol_needs_are_refused(
     path = tmp_path / "rows.jsonl"
     for outcome, needed in (
         ("incorrect", refused is not None),
+        ("abstained", refused is not None),
         ("correct", "scaffold" not in str(refused) and refused),
     ):
         rows = [{"case": case, "role": role, "outcome": outcome} for case in "ab" for role in roles.split()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import io
 import json
+import math
 import os
 import subprocess
 import sys
@@ -140,6 +141,14 @@ def test_printed_answers_count_where_the_entry_function_returns_nothing_or_was_c
         run = [backend.run(c, LIMITS, False) for c in (silent, called + "print(solution(6, 7))", called)]
         assert [r.text for r in run] == ["42", "42", None], backend.name
         assert run[2].reason == "error"
+
+
+def test_the_last_printed_line_is_the_answer_where_the_entry_function_came_to_nothing() -> None:
+    for called, value, answer in ((True, None, "7"), (False, 5, "7"), (True, 5, 5)):
+        reply = {"called": called, "value": value, "printed": "6\n7\n", "variables": {"n": 1}}
+        assert result_of(reply).value == answer and result_of(reply).variables == {"n": 1}
+    for value in (None, math.nan):
+        assert result_of({"called": True, "value": value, "printed": "", "variables": {}}).reason == "no-answer"
 
 
 def test_values_are_written_as_answers_are() -> None:

@@ -96,6 +96,15 @@ def test_where_not_all_heads_fit_those_that_differ_most_are_kept() -> None:
     assert single_cases.chosen_heads((2, 2), None, 9) == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
+def test_heads_of_a_case_are_chosen_by_the_map_of_its_own_kind(
+    labelled: list[Example], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(single_cases, "_entry", lambda lm, example, difference, budget: (example.kind, difference))
+    maps = {kind: torch.full((1, 1), float(i)) for i, kind in enumerate({e.kind for e in labelled})}
+    found: Any = single_cases.lookback_cases(None, labelled, maps).entries
+    assert len(maps) > 1 and all(difference is maps[kind] for kind, difference in found)
+
+
 @pytest.mark.parametrize(("n", "budget"), [(1, 1_000_000), (8, 1_000_000), (16, 500_000)])
 def test_the_attention_of_many_cases_shares_what_may_be_kept(
     labelled: list[Example], monkeypatch: pytest.MonkeyPatch, n: int, budget: int
@@ -201,6 +210,26 @@ def test_pairs_of_the_commonest_length_come_first_and_then_the_cases_that_are_pr
     monkeypatch.setattr(single_cases, "planned", lambda *_: ([0], []))
     found = single_cases.patching_cases(tiny_lm("llama"), examples, tmp_path, 3, {"f4"})
     assert [e.about["case"] for e in found.entries] == ["f1", "f2", "f4"]
+    one = single_cases.patching_cases(tiny_lm("llama"), examples, tmp_path, 1, {"f4"})
+    assert [e.about["case"] for e in one.entries] == ["f1", "f2"], "pairs that can be swept are all kept"
+
+
+def test_continuations_of_a_grid_are_those_of_the_pairs_own_donor_and_recipient(tiny_lm: Lm, tmp_path: Path) -> None:
+    lm = tiny_lm("llama")
+    examples = [
+        Example(f"{group[0]}{i}", "whole", "composition", group, (9,) * (5 + i), (4,), (5,), 1, (0, 2))
+        for i in range(2)
+        for group in ("success", "failure")
+    ]
+    settings = {"cases": [("s1", "f0"), ("s0", "f1")], "pairs": [(1, 0), (0, 1)], "layers": [0]}
+    write_text(tmp_path / "result.json", json.dumps({"settings": settings}))
+    grid = torch.tensor([[10, 11], [12, 13]])[..., None, None]  # donor recipient layer step
+    base, donor = torch.tensor([[20], [21]]), torch.tensor([[30], [31]])
+    save_file({"tokens": grid, "base_tokens": base, "donor_tokens": donor}, tmp_path / "tensors.safetensors")
+    found = single_cases.patching_cases(lm, examples, tmp_path, 2)
+    said = {e.about["case"]: [e.about[k] for k in ("patched", "unpatched", "donors_own")] for e in found.entries}
+    text = {i: verbatim(lm.tokenizer, [i]) for i in range(40)}
+    assert said == {"f0": [[text[12]], text[20], text[31]], "f1": [[text[11]], text[21], text[30]]}
 
 
 def test_a_sweep_that_costs_too_much_is_thinned_and_then_left_out(
