@@ -342,18 +342,21 @@ def test_self_generated_solutions_are_right_and_the_models_own() -> None:
     assert kept == training.sample_right(recipe, cases, model, tokenizer, seed=0, samples=2)
 
 
-def test_an_answer_that_was_cut_off_is_not_learned_although_it_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_right_answer_is_learned_but_none_that_was_cut_off_although_it_is_right(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Engine:
         def __init__(self, *_: object) -> None: ...
 
         def answer(self, asks: list[Ask]) -> list[tuple[Ask, Response]]:
-            ends = ("length", "stop")
-            return [(a, Response("", f"{a.repeat} <answer>{a.gold}</answer>", ends[a.repeat], 1, 1)) for a in asks]  # type: ignore[arg-type]
+            said = [f"{a.repeat} <answer>{'no' if a.repeat == 1 else a.gold}</answer>" for a in asks]
+            ends = ["stop" if a.repeat else "length" for a in asks]
+            return [(a, Response("", text, end, 1, 1)) for a, text, end in zip(asks, said, ends, strict=True)]  # type: ignore[arg-type]
 
     monkeypatch.setattr(local, "LocalEngine", Engine)
     recipe = _recipe("sft-trace", solutions="self", prompts=2, depths=[2])
-    kept = training.sample_right(recipe, _set(recipe).cases, None, None, seed=0, samples=2)
-    assert [text[0] for _, text in kept] == ["1", "1"]
+    kept = training.sample_right(recipe, _set(recipe).cases, None, None, seed=0, samples=4)
+    assert [text[0] for _, text in kept] == ["2", "2"]
 
 
 def test_a_killed_run_is_not_replaced_by_a_training(tmp_path: Path) -> None:
