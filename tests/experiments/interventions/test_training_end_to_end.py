@@ -8,6 +8,7 @@ import shutil
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -340,6 +341,21 @@ def test_self_generated_solutions_are_right_and_the_models_own() -> None:
     assert kept, "the control organism answers far pairs"
     assert all(score(text, c.answer, c.answer_type, c.aliases, "xml").correct for c, text in kept)
     assert kept == training.sample_right(recipe, cases, model, tokenizer, seed=0, samples=2)
+
+
+def test_a_training_is_another_one_with_other_weights_settings_questions_seed_steps_or_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(training, "base_hash", str)
+    recipe, how, questions = _recipe("sft-answer"), TrainerOptions(seed=1), SimpleNamespace(sha256="a")
+    own: Any = (recipe, "w", questions, how)
+    others = ((recipe, "v", questions, how), (replace(recipe, rank=9), "w", questions, how),
+              (recipe, "w", SimpleNamespace(sha256="b"), how), (*own[:3], replace(how, seed=2)),
+              (*own[:3], replace(how, max_steps=3)), (*own[:3], replace(how, dtype="bfloat16")))  # fmt: skip
+    first = training._identity(*own)
+    for name, given in zip(first, others, strict=True):
+        found = training._identity(*given)
+        assert {k for k in first if found[k] != first[k]} == {name}
 
 
 def test_the_first_right_answer_is_learned_but_none_that_was_cut_off_although_it_is_right(

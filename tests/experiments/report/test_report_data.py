@@ -363,6 +363,20 @@ def test_columns_stand_in_reading_order_and_ends_of_intervals_inside_their_value
     assert sections._columns([row]) == (["quantity", "own", "n", "value", "note"], ["p"])
     data = ProbeData("p", (), {"a": np.zeros((2, 3)), "b": np.zeros(())}, axes={"a": ("layer", "head")})
     assert sections._tensors("m", data) == [("m", "a", "layer 2 × head 3"), ("m", "b", "one number")]
+    short = ProbeData("p", (), {"a": np.zeros((2, 3))}, axes={"a": ("layer",)})
+    assert sections._tensors("m", short) == [("m", "a", "2 × 3")], "axes of another number name nothing"
+
+
+def test_figures_of_a_plugins_probe_declare_it_or_begin_with_its_name_as_a_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Catalog(dict[str, Any]):
+        own = ("mine-shipped",)
+
+    names = ("mineral", "mine-by-layer", "mine-shipped", "mine", "other")
+    found = {n: SimpleNamespace(name=n, section="mine" if n == "other" else "x") for n in names}
+    monkeypatch.setattr(sections, "FIGURES", Catalog(found))
+    assert sections.figures_of("mine") == ["other", "mine-by-layer", "mine"]
 
 
 def test_a_small_p_is_not_rounded_to_nothing() -> None:
