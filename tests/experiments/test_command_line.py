@@ -281,12 +281,13 @@ def test_debug_shows_tracebacks_wherever_it_stands(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for args in (["--debug", "ls", "nowhere"], ["ls", "nowhere", "--debug"]):
+    for args, named in ((["--debug", "ls", "nowhere"], "nowhere"), (["ls", "nowhere", "--debug"], "nowhere"),
+                        (["--debug", "ls", "--", "--debug"], "--debug")):  # fmt: skip
         monkeypatch.setenv(exits.DEBUG, "0")
         assert main(args) == exits.USER_ERROR
         err = capsys.readouterr().err
         assert "Traceback" in err
-        assert err.splitlines()[-1].startswith("composcope: error: nowhere: no such folder")
+        assert err.splitlines()[-1].startswith(f"composcope: error: {named}: no such folder")
 
 
 def test_ls_is_machine_readable_and_a_closed_pipe_is_no_error(tmp_path: Path) -> None:

@@ -349,7 +349,7 @@ def test_a_training_is_another_one_with_other_weights_settings_questions_seed_st
     monkeypatch.setattr(training, "base_hash", str)
     recipe, how, questions = _recipe("sft-answer"), TrainerOptions(seed=1), SimpleNamespace(sha256="a")
     own: Any = (recipe, "w", questions, how)
-    others = ((recipe, "v", questions, how), (replace(recipe, rank=9), "w", questions, how),
+    others: Any = ((recipe, "v", questions, how), (replace(recipe, rank=9), "w", questions, how),
               (recipe, "w", SimpleNamespace(sha256="b"), how), (*own[:3], replace(how, seed=2)),
               (*own[:3], replace(how, max_steps=3)), (*own[:3], replace(how, dtype="bfloat16")))  # fmt: skip
     first = training._identity(*own)
