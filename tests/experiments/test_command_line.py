@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -161,7 +162,11 @@ def test_an_option_of_another_command_is_said_to_be_one(
     words: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(words.split()) == 1
-    assert f"No such option: {said}" in capsys.readouterr().err
+    found = capsys.readouterr().err
+    assert f"No such option: {said}" in found
+    wanted, others = words.split()[-2], re.search(r" and (\d+) others?\)", found)
+    having = [path for path, command in LEAVES.items() if any(wanted in o.opts for o in command.params)]
+    assert not others or 2 + int(others[1]) == len(having)
 
 
 SCRIPTS = {"bash": "complete -o default -F", "zsh": "#compdef composcope", "fish": "complete --command composcope"}
@@ -195,6 +200,7 @@ def test_help_of_the_organisms_is_that_of_their_own_commands(capsys: pytest.Capt
         (["evaluate", "--model", "m", "--benchmark", "b", "--dtype", "int8"], "--dtype int8: use float32"),
         (["investigate", "--model", "m", "--benchmark", "b", "--probes", "x"], "--probes x: no such probe"),
         (["ls", "nowhere"], "nowhere: no such folder"),
+        (["ls", "--", "--debug"], "--debug: no such folder"),
         (["report", "nowhere"], "nowhere: no such run folder"),
         (["compare", "a", "b"], "a: no such folder; give a run folder"),
         (["score", "g", "--protocol", "x", "--plugin", "no.py"], "plugin no.py: no such file"),
@@ -275,12 +281,13 @@ def test_debug_shows_tracebacks_wherever_it_stands(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for args in (["--debug", "ls", "nowhere"], ["ls", "nowhere", "--debug"]):
+    for args, named in ((["--debug", "ls", "nowhere"], "nowhere"), (["ls", "nowhere", "--debug"], "nowhere"),
+                        (["--debug", "ls", "--", "--debug"], "--debug")):  # fmt: skip
         monkeypatch.setenv(exits.DEBUG, "0")
         assert main(args) == exits.USER_ERROR
         err = capsys.readouterr().err
         assert "Traceback" in err
-        assert err.splitlines()[-1].startswith("composcope: error: nowhere: no such folder")
+        assert err.splitlines()[-1].startswith(f"composcope: error: {named}: no such folder")
 
 
 def test_ls_is_machine_readable_and_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
@@ -323,6 +330,14 @@ def test_no_number_may_be_below_what_makes_sense_and_the_error_says_what_does(
     assert main([*example, option.opts[0], str(least - 1)]) == 1
     said = capsys.readouterr().err
     assert f"{option.opts[0]} {least - 1}: give a number of at least {least}\n" in said and said.count("\n") == 1
+
+
+FLAGS = [(path, o) for path, command in LEAVES.items() for o in command.params if getattr(o, "is_flag", False)]
+
+
+def test_a_flag_that_is_not_given_is_off_except_the_probes_and_the_report_of_a_study() -> None:
+    on = {(path[0], option.opts[0]) for path, option in FLAGS if option.default}
+    assert on == {("study", "--probes"), ("study", "--report")} and len(FLAGS) > 100
 
 
 def test_the_command_that_init_names_can_be_pasted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

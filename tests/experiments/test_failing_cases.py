@@ -262,6 +262,7 @@ def test_failures_are_cases_whose_parts_are_all_right_and_whose_whole_was_judged
     named: dict[str, Any] = {"1": "correct", "0": "incorrect", "a": "abstained", "?": "invalid"}
     roles = ("part:0", "part:1", "whole")
     outcomes = {c: {r: named[x] for r, x in zip(roles, of, strict=False)} for c, of in said.items()}
+    cases["g"], outcomes["g"] = Case("g", "q", "a"), {"whole": "incorrect"}  # without parts, none of them is right
     run: Any = bare_run(outcomes=outcomes, cases=cases)
     assert summary.counted_failures(run) == {"b", "c"}
     run.case_sets = {"x": SimpleNamespace(label="failure", ids=["a"]), "y": SimpleNamespace(label="success", ids=["b"])}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from types import ModuleType
 
@@ -35,7 +36,10 @@ def test_a_benchmark_of_a_plugin_is_read_by_its_name(tmp_path: Path) -> None:
     assert plugins.load_plugin(path) == {"BENCHMARKS": ("one-case",)}
     assert plugins.load_plugin(path) == {"BENCHMARKS": ("one-case",)}  # naming it twice is no mistake
     assert load_cases("one-case:yes") == [Case("a", "Q?", "yes")]
-    assert [f["file"] for f in provenance.plugin_files()] == ["mine.py"]
+    other = _file(tmp_path, READER + "BENCHMARKS = {'another-case': read}\n", "other.py")
+    assert plugins.load_plugin(other) == {"BENCHMARKS": ("another-case",)}
+    hashes = {f.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in (path, other)}
+    assert {f["file"]: f["sha256"] for f in provenance.plugin_files()} == hashes
 
 
 def test_probes_of_a_plugin_run_beside_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,7 +142,9 @@ def test_the_hash_of_the_source_is_of_the_code_of_its_folders(tmp_path: Path, mo
     for name, changed in (("a/notes.txt", False), ("b/z.py", False), ("a/deep/y.py", True)):
         (tmp_path / name).write_text("other")
         assert (provenance.source_hash(("a",)) != first) == changed, name
-    assert provenance.source_hash(("a", "b")) != provenance.source_hash(("a",))
+    assert provenance.source_hash(("a", "b")) != (before := provenance.source_hash(("a",)))
+    (tmp_path / "a/x.py").rename(tmp_path / "a/w.py")
+    assert provenance.source_hash(("a",)) != before, "a file of another name is another module"
     monkeypatch.setattr(provenance, "_SOURCE_FOLDERS", ("a",))
     every, some = provenance.source_hash(), provenance.source_hash(("a",))
     (tmp_path / "model_loading.py").write_text("beside the folders")

@@ -305,6 +305,7 @@ def test_long_work_in_a_script_is_never_silent_for_more_than_a_minute_nor_says_m
     assert max(gaps) <= printing.EVERY + 1 and len(said) - 1 <= 1800 / printing.EVERY + 180 / printing.EVERY + 1
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == len(said) - 1
+    assert lines.count("asking: 100 % (1800/1800)") == 1, "what was said at the end is not said once more"
     assert lines[9] == "asking: 33 % (600/1800), about 20 minutes left" and lines[28].endswith(", about 1 minute left")
 
 

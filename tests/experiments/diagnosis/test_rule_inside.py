@@ -468,6 +468,17 @@ def test_patterns_that_no_cause_makes_are_refused_before_the_model_is_opened(see
     assert rule.to_open(Behaviour(True, 4, 4, from_case=Tally(10, 10)))
 
 
+def test_what_few_variants_show_and_what_nothing_shows_settles_no_case() -> None:
+    assert "no decision could be opened" in unsettled.open_question(Behaviour(True, 4, 4, exchanged=Tally(1, 4)), None)
+    nothing = Inside(4, {"own:decision": Found("decision:3", Tally(0, 4), pool=Tally(0, 8))}, worked=1)
+    assert "no intervention mends most variants" in unsettled.open_question(Behaviour(True, 4, 4), nothing)
+
+
+def test_a_cell_is_at_the_layer_that_is_put_in_and_says_which_block_loses_what_is_read() -> None:
+    assert [Found(cell).layer for cell in ("entity:7", "a:b:3", "decision:9>2")] == [7, 3, 9]
+    assert [Found("decision:3", gone=gone).loses for gone in (None, 4, 6)] == [4, 4, None]
+
+
 @pytest.mark.parametrize(("tests", "mends"), [({"own:decision": SHOWN}, "own state decision:1"),
                                               ({"own:decision": found(4, noise=4)}, None),
                                               ({"own:decision": found(4, foreign=0)}, None),

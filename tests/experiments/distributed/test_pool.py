@@ -246,12 +246,15 @@ def test_a_worker_answers_what_its_journal_lacks_and_gives_everything_back_in_it
         assert not (tmp_path / "journal").exists()
 
 
-def test_answers_of_workers_come_back_with_their_asks_and_those_in_their_journals_are_known(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", [True, False])
+def test_answers_of_workers_come_back_with_their_asks_and_those_in_their_journals_are_known(
+    kept: bool, tmp_path: Path
+) -> None:
     asks, identity = _asks(3), {"weights": "w"}
 
     def answered(method: str, items: Sequence[Any], rest: Any) -> Any:
         assert method == "answer" and [len(args[0]) for args in items] == [3]
-        yield items[0], ([(i, _response(asks[i], identity)) for i in (2, 0, 1)], True)
+        yield items[0], ([(i, _response(asks[i], identity)) for i in (2, 0, 1)], kept)
 
     pool: Any = SimpleNamespace(about={"identity": identity, "provenance": {}}, workers=1, map=answered,
                                 loading=SimpleNamespace(batch_size=None))  # fmt: skip
@@ -260,7 +263,36 @@ def test_answers_of_workers_come_back_with_their_asks_and_those_in_their_journal
     assert isinstance(journal, WorkersJournal) and engine.place is not None and engine.place.here() == tmp_path
     found = {ask.prompt: r.text for ask, r in engine.answer(asks)}
     assert found == {f"q{i}": f"to q{i}" for i in range(3)}
-    assert engine.written == {ask_identity(a, identity) for a in asks} and journal.written is engine.written
+    assert engine.written == {ask_identity(a, identity) for a in asks if kept} and journal.written is engine.written
+
+
+def test_what_the_last_worker_had_kept_when_it_was_lost_is_given_back_too(tmp_path: Path) -> None:
+    asks, identity = _asks(2), {"weights": "w"}
+
+    def lost(method: str, items: Sequence[Any], rest: Any) -> Any:
+        assert {rest(args) for args in items} == {None}
+        yield from ()
+
+    pool: Any = SimpleNamespace(about={"identity": identity, "provenance": {}}, workers=1, map=lost,
+                                loading=SimpleNamespace(batch_size=None),
+                                one=lambda *_: (None, torch.float32, (0,)))  # fmt: skip
+    engine = RayEngine(pool)
+    engine.place = mark(tmp_path)
+    with Journal(tmp_path / "journal") as journal:
+        journal.begin(identity, {})
+        for ask in asks:
+            journal.record(ask_identity(ask, identity), ask, _response(ask, identity), identity)
+    assert {ask.prompt: r.text for ask, r in engine.answer(asks)} == {"q0": "to q0", "q1": "to q1"}
+
+    def measure(*_: Any) -> list[tuple[int, Any]]:
+        return []
+
+    fleet = FleetModel(pool, None, tmp_path, "s")
+    pool.map = lambda method, work, rest: (
+        Store(tmp_path / "probes" / MEASURED).write([(entry_key("s", measure, i), i * 10) for i in (1, 2)]),
+        lost(method, work, rest),
+    )[1]
+    assert dict(fleet.spread(measure, [1, 2, 1], [], light=False)) == {0: 10, 1: 20, 2: 10}
 
 
 def test_measurements_are_made_once_for_equal_items_and_kept_where_the_worker_could_not(tmp_path: Path) -> None:

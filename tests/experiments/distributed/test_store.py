@@ -18,12 +18,15 @@ from composcope.evaluation.engines.base import ReplayEngine
 from composcope.evaluation.journal import Journal, ask_identity, read_journal
 from composcope.evaluation.shards import Shard
 from composcope.experiments.config import Serving
+from composcope.experiments.console import exits
 from composcope.experiments.distributed import engine as rays
 from composcope.experiments.distributed.engine import FleetModel, RayEngine, WorkersJournal, _size, mark
 from composcope.experiments.distributed.pool import Pool
 from composcope.experiments.distributed.store import CachedModel, Missing, Store, entry_key, scope
 from composcope.experiments.distributed.worker import Failure, Place, Worker
+from composcope.experiments.models import target as targets
 from composcope.experiments.models.target import Loading
+from composcope.experiments.run import provenance
 from composcope.experiments.run.folder import MEASURED
 from composcope.probes.lookback.examples import _measure as lookback
 from composcope.probes.min_k import _measure as min_k
@@ -88,6 +91,8 @@ def test_a_key_holds_everything_that_a_result_depends_on(other: tuple[str, Any, 
     mine = entry_key("scope", partial(min_k, max_tokens=None), ((1, 2, 3), None))
     assert mine == entry_key("scope", partial(min_k, max_tokens=None), [[1, 2, 3], None])
     assert entry_key(*other) != mine
+    orders: Any = (partial(print, sep="", end="!"), partial(print, end="!", sep=""))
+    assert len({entry_key("scope", measure, 0) for measure in orders}) == 1, "however the options are ordered"
 
 
 @pytest.mark.parametrize("item", [object(), Ask])
@@ -123,15 +128,20 @@ def test_shards_measure_their_own_items_once_and_the_last_look_puts_them_togethe
     assert again == items
 
 
-def _target(**numerics: str) -> Any:
-    return SimpleNamespace(numerics=lambda: numerics, engine=SimpleNamespace(identity={"weights": "w"}))
+def _target(weights: str = "w", **numerics: str) -> Any:
+    return SimpleNamespace(numerics=lambda: numerics, engine=SimpleNamespace(identity={"weights": weights}))
 
 
-def test_measurements_are_shared_by_devices_of_one_kind_and_by_nothing_else() -> None:
+def test_measurements_are_shared_by_devices_of_one_kind_and_by_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = [{"device": d, "dtype": t} for d, t in (("cuda:0", "float32"), ("cuda:1", "float32"), ("mps:0", "float32"),
                                                     ("cuda:0", "float16"))]  # fmt: skip
+    kinds += [{**kinds[0], "attention": "sdpa"}, {**kinds[0], "weights": "others"}]
     first, second, *others = (scope(_target(**k)) for k in kinds)
-    assert first == second and len({first, *others}) == 3
+    assert first == second and len({first, *others}) == 5
+    code: list[set[str]] = []
+    monkeypatch.setattr(provenance, "source_hash", lambda folders: str(code.append({*folders})))
+    scope(_target())
+    assert code == [{"probes", "hooks"}]
 
 
 def test_a_worker_saves_where_it_sees_the_run_and_sends_the_rest(tmp_path: Path) -> None:
@@ -148,6 +158,41 @@ def test_a_worker_saves_where_it_sees_the_run_and_sends_the_rest(tmp_path: Path)
     ):
         assert worker.measure(count, [3], ["c"], elsewhere) == ([(0, 30)], [], False)
     assert "c" not in Store(tmp_path / "probes" / MEASURED)
+
+    def odd(lm: Any, items: Sequence[int], notes: list[str]) -> Any:
+        notes.append("odd")
+        return count(lm, items, notes)
+
+    assert worker.measure(odd, [3], ["c"], None) == ([(0, 30)], ["odd"], False)
+
+
+def test_a_worker_of_other_code_is_refused_and_one_of_this_code_takes_its_share_of_the_processors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    code = {"version": "1", "source": "a" * 64}
+    monkeypatch.setattr(provenance, "code", lambda: code)
+    for what in code:
+        refused = Worker(Loading("m"), 1).load({**code, what: "b" * 64})
+        assert isinstance(refused.error(), ModelError) and "install the same package" in refused.message  # type: ignore[attr-defined]
+    engine = SimpleNamespace(identity={"weights": "w"}, provenance={"engine": "e"})
+    target = SimpleNamespace(
+        engine=engine, facts=lambda: {"layers": 2}, numerics=lambda: {"dtype": "d"}, prompting="raw"
+    )
+    threads: list[int] = []
+    monkeypatch.setattr(targets, "load_local", lambda loading, _: target)
+    monkeypatch.setattr(exits, "quiet_libraries", lambda: None)
+    monkeypatch.setattr(torch, "set_num_threads", threads.append)
+    about = Worker(Loading("m"), 3).load(code)
+    assert threads == [3] and [about[k] for k in ("identity", "provenance", "facts", "numerics", "prompting")] == [
+        {"weights": "w"}, {"engine": "e"}, {"layers": 2}, {"dtype": "d"}, "raw"]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("each", "device", "found"), [(None, None, None), (1, None, None), (2, None, "auto"), (2, "cuda:1", "cuda:1")]
+)
+def test_only_a_worker_with_several_gpus_spreads_its_model(each: int | None, device: str | None, found: object) -> None:
+    serving = Serving(engine="ray", gpus_per_worker=each)
+    assert Worker(Loading("m", device=device, serving=serving), 1).loading.device == found
 
 
 def test_an_error_of_a_worker_is_the_same_error_here() -> None:
@@ -177,6 +222,7 @@ def test_the_size_of_an_item_is_the_number_of_its_tokens() -> None:
         (2, 0, None, 3, (3, 1, 0.0)),
         (8, 4, None, None, (4, 1, 1.0)),
         (8, 4, 2, None, (2, 1, 2)),
+        (8, 4, None, 2, (2, 1, 1.0)),
         (8, 1, 0.5, None, (2, 1, 0.5)),
         (8, 1, 0, 2, (2, 4, 0)),
         (8, 1, 2, None, "--gpus-per-worker 2"),
@@ -248,6 +294,8 @@ def test_asks_of_one_case_stay_together_and_items_are_full() -> None:
     assert [len(item) for item in found] == [36, 36, 36, 36, 6]
     even = [Ask(f"c{i % 64}", f"part:{i // 64}", "?", "x", "text") for i in range(128)]
     assert [len(item) for item, _ in RayEngine._items(engine, even)] == [32, 32, 32, 32], "filled to the last"
+    engine.pool.loading.batch_size = 64
+    assert [len(item) for item, _ in RayEngine._items(engine, even)] == [64, 64], "and no smaller than a batch"
     cases = [{ask.case for ask in item} for item in found]
     assert sum(map(len, cases)) == 50 and sorted(a.prompt for i in found for a in i) == sorted(a.prompt for a in asks)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from composcope.errors import InputError, NoCasesError
+from composcope.evaluation.asks import Ask
 from composcope.experiments.config import Config
 from composcope.experiments.interventions import inference
 from composcope.experiments.interventions.inference import InterventionTrial, halve
@@ -51,6 +53,13 @@ def test_halves_share_no_case_and_each_stratum_is_in_both_and_the_seed_decides()
         return [e.case for e in halve(examples, 99, seed).learn["failure"]]
 
     assert order(0) == order(0) != order(1)
+    single = [_example(f"{g}{f}", g, f) for g in ("failure", "success") for f in "abcd"]
+    spread = halve(single, 99, 0)
+    sizes = [len(group) for half in (spread.learn, spread.test) for group in half.values()]
+    assert sizes == [2, 2, 2, 2], "strata of one case each go to the halves in turn"
+    assert len({halve(examples, 1, seed).learn["failure"][0].family for seed in range(9)}) == 2, (
+        "few are of any stratum"
+    )
     with pytest.raises(NoCasesError, match="both halves need both groups"):
         halve([e for e in examples if e.group == "failure"], 9, 0)
 
@@ -192,7 +201,8 @@ def test_the_layer_is_chosen_on_one_half_and_counted_on_the_other(monkeypatch: p
         seen.append({e.case for e in recipients})
         right = ["correct"] * len(recipients)
         wrong = ["incorrect"] * len(recipients)
-        return {("unchanged", -1): wrong, ("donor", 0): wrong, ("donor", 1): right, ("failing donor", 0): right}
+        return {("unchanged", -1): wrong, ("donor", 0): wrong, ("donor", 1): right, ("failing donor", 0): right,
+                ("+1", 1): right}  # fmt: skip
 
     monkeypatch.setattr(InterventionTrial, "_outcomes", outcomes)
     found = _trial().run("patching", halves, [0, 1])
@@ -342,3 +352,29 @@ def test_other_weights_or_another_recipe_are_refused(monkeypatch: pytest.MonkeyP
     for model, named in (("w", "--model w"), (None, "m")):
         with pytest.raises(InputError, match=f"^{named}: these are not the weights that answered in r"):
             inference.intervene("steering", "run", model=model)
+
+
+def test_a_run_is_opened_in_all_layers_for_as_many_tokens_as_its_longest_answer_could_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {n: Ask(f"c{n}", "whole", "?", "x", "text", max_tokens=n) for n in (8, 20)}
+    found = SimpleNamespace(examples=lambda *_, roles: roles, per_case=lambda: (asked, None))
+    identity = {"weights": "the name of a server's model"}  # which is no hash, and says nothing about the weights
+    run = SimpleNamespace(manifest=SimpleNamespace(identity=identity), name="r", evaluated=lambda: found)
+    lm = SimpleNamespace(anatomy=SimpleNamespace(context=None, n_layers=3))
+    target = SimpleNamespace(who="b" * 64, tokenizer=None, open_model=lambda: lm)
+    monkeypatch.setattr("composcope.experiments.run.reader.read_run", lambda _: run)
+    monkeypatch.setattr("composcope.experiments.run.reader.read_config", lambda _: {"model": "m", "benchmark": "b"})
+    monkeypatch.setattr("composcope.experiments.models.target.load_local", lambda *_: target)
+    monkeypatch.setattr(inference, "halve", lambda *given: given)
+    seen: list[Any] = []
+    monkeypatch.setattr(
+        InterventionTrial, "run", lambda self, *given: seen.append((self.max_new_tokens, self.seed, given))
+    )
+    monkeypatch.setattr(inference, "_save", lambda *_: None)
+    inference.intervene("patching", tmp_path, n=7, seed=5)
+    inference.intervene("patching", tmp_path, layers=[2, 0, 2], max_new_tokens=6)
+    assert seen == [
+        (20, 5, ("patching", (["whole"], 7, 5), [0, 1, 2])),
+        (6, 0, ("patching", (["whole"], 32, 0), [0, 2])),
+    ]

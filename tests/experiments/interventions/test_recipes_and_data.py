@@ -64,6 +64,7 @@ def test_the_three_recipes_of_a_preset_share_data_and_adapter() -> None:
         (lambda: AdapterRecipe(depths=()), "--depths"),
         (lambda: resolve("grpo", beta=-0.1), "--beta"),
         (lambda: resolve("grpo", dropout=1.0), "--dropout 1.0"),
+        (lambda: recipes.check_options("sft-trace", {"max_tokens": 9, "solutions": "written"}), "--max-tokens 9"),
         (lambda: whole_numbers("2;4", "--depths"), "--depths"),
         (lambda: whole_numbers("-1", "--depths"), "--depths"),
         (lambda: whole_numbers("2,x", "--depths"), "--depths"),
@@ -75,6 +76,13 @@ def test_the_three_recipes_of_a_preset_share_data_and_adapter() -> None:
 def test_what_cannot_be_is_refused_by_name(call: object, said: str) -> None:
     with pytest.raises(InputError, match=said):
         call()  # type: ignore[operator]
+
+
+def test_a_recipe_says_whether_it_thinks_only_where_it_was_told() -> None:
+    told = [
+        resolve("grpo", thinking=thinking).to_dict().get("thinking", "not told") for thinking in (None, True, False)
+    ]
+    assert told == ["not told", True, False]
 
 
 def test_depths_are_read_sorted_and_once() -> None:

@@ -20,6 +20,7 @@ from composcope.experiments.console.printing import Reporter
 from composcope.experiments.interventions import inside, study, study_tables, training_curve
 from composcope.experiments.interventions.study_tables import markdown
 from composcope.experiments.organism import train as organism_train
+from composcope.experiments.organism.recipe import OrganismRecipe
 from composcope.experiments.run import read_json, write_json
 
 
@@ -177,6 +178,9 @@ def test_the_second_base_is_one_training_of_another_architecture(
     dose, seed, folder, recipe, device, said = given
     assert (dose, seed, folder, device, recipe.architecture) == ("control", 0, tmp_path / "second", "cpu", "qwen3")
     assert (recipe.base.steps, recipe.dose.steps) == study.SECOND_STEPS
+    own = OrganismRecipe()
+    assert recipe == replace(own, architecture="qwen3", base=replace(own.base, steps=1300),
+                             dose=replace(own.dose, steps=700))  # fmt: skip
     for step in (249, 250, 251, 300):
         said("base", step, 300, 1.0)
     assert re.findall(r"step (\d+) of 300", (tmp_path / "log.txt").read_text()) == ["250", "300"]
@@ -185,11 +189,12 @@ def test_the_second_base_is_one_training_of_another_architecture(
 def test_the_study_asks_bases_and_doses_trains_by_stages_and_opens_the_first_seed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    asked, trained, curves, opened, reported, collected = [], [], [], [], [], []
+    asked, trained, made, curves, opened, reported, collected = [], [], [], [], [], [], []
 
     def train(recipe: Any, model: str, data: Any, folder: Path, how: Any, reporter: Any) -> Any:
         assert data == how.seed, "another seed trains on other questions"
         trained.append((model, recipe.depths, how.seed, how.save_every))
+        made.append((folder / "model", how.seed, recipe.depths))
         return SimpleNamespace(model=folder / "model")
 
     def evaluate(_: Any, model: str, out: Path, format: str = study.FORMAT) -> None:
@@ -229,6 +234,9 @@ def test_the_study_asks_bases_and_doses_trains_by_stages_and_opens_the_first_see
     assert reported and not any(name.endswith("-1") for name in reported)
     _, done, baselines, doses, rows, _ = collected[-1]
     assert sorted(path.name for *_, path in done) == sorted({name for _, name, _ in asked if name[-2:] in ("-0", "-1")})
+    models = {str(model): (seed, depths) for model, seed, depths in made}
+    of_run = {name: models.get(model) for model, name, _ in asked}
+    assert {path.name: (seed, depths) for *_, depths, seed, path in done} == {n: m for n, m in of_run.items() if m}
     assert len(done) == len(trained) and {p.name for p in baselines.values()} == {name for _, name, _ in bases}
     assert {f"organism:{dose}": path.name for dose, path in doses.items()}.items() <= {(m, n) for m, n, _ in asked}
     assert [r["training"] for r in rows] == sorted(curves), "every curve that was measured"

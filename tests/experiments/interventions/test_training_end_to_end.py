@@ -8,6 +8,7 @@ import shutil
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -342,18 +343,36 @@ def test_self_generated_solutions_are_right_and_the_models_own() -> None:
     assert kept == training.sample_right(recipe, cases, model, tokenizer, seed=0, samples=2)
 
 
-def test_an_answer_that_was_cut_off_is_not_learned_although_it_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_training_is_another_one_with_other_weights_settings_questions_seed_steps_or_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(training, "base_hash", str)
+    recipe, how, questions = _recipe("sft-answer"), TrainerOptions(seed=1), SimpleNamespace(sha256="a")
+    own: Any = (recipe, "w", questions, how)
+    others: Any = ((recipe, "v", questions, how), (replace(recipe, rank=9), "w", questions, how),
+              (recipe, "w", SimpleNamespace(sha256="b"), how), (*own[:3], replace(how, seed=2)),
+              (*own[:3], replace(how, max_steps=3)), (*own[:3], replace(how, dtype="bfloat16")))  # fmt: skip
+    first = training._identity(*own)
+    for name, given in zip(first, others, strict=True):
+        found = training._identity(*given)
+        assert {k for k in first if found[k] != first[k]} == {name}
+
+
+def test_the_first_right_answer_is_learned_but_none_that_was_cut_off_although_it_is_right(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Engine:
         def __init__(self, *_: object) -> None: ...
 
         def answer(self, asks: list[Ask]) -> list[tuple[Ask, Response]]:
-            ends = ("length", "stop")
-            return [(a, Response("", f"{a.repeat} <answer>{a.gold}</answer>", ends[a.repeat], 1, 1)) for a in asks]  # type: ignore[arg-type]
+            said = [f"{a.repeat} <answer>{'no' if a.repeat == 1 else a.gold}</answer>" for a in asks]
+            ends = ["stop" if a.repeat else "length" for a in asks]
+            return [(a, Response("", text, end, 1, 1)) for a, text, end in zip(asks, said, ends, strict=True)]  # type: ignore[arg-type]
 
     monkeypatch.setattr(local, "LocalEngine", Engine)
     recipe = _recipe("sft-trace", solutions="self", prompts=2, depths=[2])
-    kept = training.sample_right(recipe, _set(recipe).cases, None, None, seed=0, samples=2)
-    assert [text[0] for _, text in kept] == ["1", "1"]
+    kept = training.sample_right(recipe, _set(recipe).cases, None, None, seed=0, samples=4)
+    assert [text[0] for _, text in kept] == ["2", "2"]
 
 
 def test_a_killed_run_is_not_replaced_by_a_training(tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ def test_the_lines_of_the_documentation_run(run: RunResults, looked: Any) -> Non
     metrics = run.metrics.to_df()
     assert isinstance(metrics, pd.DataFrame)
     whole = metrics[metrics.metric == "composition"].iloc[0]
+    assert all(row.items() >= m.group.items() for row, m in zip(run.metrics, run.data.metrics, strict=True))
     assert len(metrics) == len(run.metrics) and whole.n + whole.n_invalid == len(run.cases) == 24
     assert 0 < len(run.failures) <= len(run.cases)
     assert set(run.failures.ids).isdisjoint(run.successes.ids)
@@ -177,12 +178,25 @@ def test_some_failures_are_measured_in_memory_against_the_cases_named(
     assert few.maps["failure"].shape == looked.maps["failure"].shape
     assert cs.open_run(run.path).probe_results("lookback").case_ids == looked.case_ids, "what is kept has not changed"
     assert few.plot().rows, "figures draw from results that no folder holds"
+    assert few.as_run().probe("lookback") is few.data, "and not from those that the folder holds"
     other = cs.open_run(shutil.copytree(run.path, tmp_path / Path(run.path).name))
     both = [r for r in cs.plot.lookback_means([few, other]).rows if r["n"]]
     mine = [r for r in both if r["run"] != f"{tmp_path.name}/{run.name}"]
     alone = few.plot("lookback-means").rows
     assert len(both) > len(mine), "a run of the same name beside it"
     assert [r["value"] for r in mine] == [r["value"] for r in alone if r["n"]], "what is in memory only stays"
+
+
+def test_some_cases_are_measured_against_all_or_some_of_the_others_and_kept_nowhere(
+    run: RunResults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probing, "measure", lambda data, target, config, cases, quiet: cases)
+    monkeypatch.setattr(probing, "measure_and_keep", lambda *_: pytest.fail("kept"))
+    failures, successes = run.failures.ids, run.successes.ids
+    assert run.failures[:2].probe("lookback", quiet=True) == {*failures[:2], *successes}
+    assert run.successes[:2].probe("lookback", quiet=True) == {*failures, *successes[:2]}
+    some = run.failures[:2].probe("lookback", quiet=True, against=run.successes[:2])
+    assert some == {*failures[:2], *successes[:2]}  # type: ignore[comparison-overlap]
 
 
 @pytest.mark.parametrize("name", ["lookback,min-k", "none", "all"])
@@ -432,8 +446,8 @@ def test_a_run_stands_for_its_folder_and_some_of_its_cases_are_named_by_a_list(r
     mask = [id in (ids[1], ids[3]) for id in ids]
     for chosen in (mask, np.array(mask), pd.Series(mask), np.array([1, 3]), pd.Series([ids[1], ids[3]])):
         assert run.cases[chosen].ids == (ids[1], ids[3])
-    assert run.cases[np.int64(1)].id == ids[1]
-    for wrong in (mask[:-1], [True, 1], len(ids), [len(ids)], 1.0, None):
+    assert run.cases[np.int64(1)].id == ids[1] and run.cases[-len(ids)].id == ids[0]
+    for wrong in (mask[:-1], [True, 1], len(ids), [len(ids)], -len(ids) - 1, 1.0, None):
         with pytest.raises(InputError, match="give"):
             run.cases[wrong]
 

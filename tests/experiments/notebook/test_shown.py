@@ -20,6 +20,7 @@ def test_rows_of_a_table_are_counted_walked_through_and_taken_by_number() -> Non
     table = shown.Table("mine", rows)
     assert (len(table), list(table), table[1], repr(table)) == (2, rows, rows[1], "<mine: 2 rows; .to_df()>")
     assert list(table.to_df().columns) == ["a"], "a column that is empty in every row is left out"
+    assert list(shown.Table("mine", [*rows, {"c": 3}]).to_df().columns) == ["a", "c"], "and no other"
     with pytest.raises(InputError, match=r"mine: rows have numbers.*to_df"):
         table["a"]  # type: ignore[call-overload]
 
@@ -30,7 +31,7 @@ def test_maps_are_known_by_their_names_with_their_axes() -> None:
     assert list(maps) == maps._ipython_key_completions_() == ["failure - success", "other"] and len(maps) == 2
     assert repr(maps) == "<maps of mine: failure - success, other>"
     found = maps["failure - success"]
-    assert found.dims == ("layer", "head") and float(found[1, 2]) == 5
+    assert found.dims == ("layer", "head") and float(found[1, 2]) == 5 == float(found.sel(layer=1, head=2))
     assert found.attrs == {"probe": "mine", "tensor": "difference.composition"} and found.name == "failure - success"
     assert maps["other"].dims == ("axis 0",)
     with pytest.raises(InputError, match=r"no map 'othr'.*did you mean 'other'"):

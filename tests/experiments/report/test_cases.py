@@ -9,6 +9,7 @@ from typing import Any
 
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.graded import Graded
+from composcope.evaluation.protocols.base import Entry
 from composcope.experiments.report import cases
 from composcope.experiments.report.cases import ATOMS, OPEN, PARTS, PASSED, gates
 from composcope.experiments.report.origins import KINDS, Origin
@@ -61,6 +62,12 @@ def test_a_row_of_the_browser_has_the_first_answer_of_each_role_and_what_filters
     told = [(r["question"], r["gold"], r["answer"], r["detail"]) for r in (a, b)]
     assert told == [("What is it?", "Oslo", "Bergen", "it"), ("", "Rome", None, "")]
     assert made["origins"][a["origin"]] == "named something else in the question" and b["origin"] is None
+
+
+def test_the_smallest_scaffold_that_is_enough_is_0_unaided_and_below_0_where_none_is() -> None:
+    levels = {"unaided": ("a", 0), "scaffold-k": ("b", 2), "intractable": ("c", -1), "other": ("d", 5)}
+    sets = {name: SimpleNamespace(entries=[Entry(case, (), value=k)]) for name, (case, k) in levels.items()}
+    assert cases.ladder_k(bare_run(case_sets=sets)) == {"a": 0, "b": 2, "c": -1}
 
 
 def test_an_opened_case_has_each_answer_with_its_outcome_prompt_gold_and_tokens(

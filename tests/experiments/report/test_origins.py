@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from composcope.evaluation.asks import Response
@@ -34,8 +36,8 @@ def test_another_name_of_the_right_answer_of_another_case_is_right_elsewhere_too
 
 
 def test_a_claim_is_the_shorter_side_of_a_sentence_and_text_is_compared_without_accents_and_signs() -> None:
-    assert [claimed(t) for t in ("The capital of the land is Kraków.", "Oslo is the capital of it", "a is b", "")] == [
-        "krakow", "oslo", "b", ""]  # fmt: skip
+    assert [claimed(t) for t in ("The capital of the land is Kraków.", "Oslo is the capital of it", "a is b", "",
+                                    "the euro", "an owl")] == ["krakow", "oslo", "b", "", "euro", "owl"]  # fmt: skip
     assert plain("Łódź, 1,000.5 Äpfel_und-so!") == "łodz 1,000.5 apfel und so"
     several = origin(SAID["b"], Graded("b", "whole", "incorrect", answer="Oslo"), None, ["a", "x", "y"])
     assert several.detail == "right in a and 2 more"
@@ -50,13 +52,21 @@ LADDER = Case("l", "How much?", "12", (ITEMS, SUM), answer_type="number", worked
 @pytest.mark.parametrize(
     ("said", "kind", "detail"),
     [("3 + 4 + 5 = 13", "result", "3 and 4 and 5"), ("3 + 4 + 6 = 13", "operand", "6 where 5 was needed"),
-     ("3 + 4 = 13", "unclear", ""), ("7", "bridge", "the answer of part 2"),
+     ("3 + 4 = 13", "unclear", ""), ("3 + 4 + 5,000 = 13", "operand", "5000 where 5 was needed"),
+     ("7", "bridge", "the answer of part 2"),
      ("4", "bridge", "one item of the answer of part 1"), ("First I add. It is 7", "stopped", "the answer of part 2")],
 )  # fmt: skip
 def test_a_calculation_is_compared_with_the_one_that_the_case_needs(said: str, kind: str, detail: str) -> None:
     answer = said.split("= ")[-1].split("is ")[-1]
     found = origin(LADDER, Graded("l", "whole", "incorrect", answer=answer), Response("a", said, "stop", 9, 3))
     assert (found.kind, found.detail) == (kind, detail)
+
+
+def test_without_working_of_its_own_a_case_needs_the_calculation_of_its_last_part() -> None:
+    case = replace(LADDER, worked=None, parts=(SUM, Part("?", "1,012", worked="7 + 1,005 = 1,012")))
+    for said, expected in (("7 + 1006 = 1013", "1006 where 1005 was needed"), ("7 + 1005 = 1013", "7 and 1005")):
+        answer = Graded("l", "whole", "incorrect", answer="1013")
+        assert origin(case, answer, Response("a", said, "stop", 9, 3)).detail == expected
 
 
 TAGS = Case(
@@ -68,7 +78,8 @@ TAGS = Case(
 
 
 CITY = Case("city", "What is the capital of the country where Kraków is?", "Warsaw",
-            (Part("Where is Kraków?", "Poland"), Part("What is the capital of Poland?", "Warsaw")))  # fmt: skip
+            (Part("Where is Kraków?", "Poland", aliases=("Polska",)),
+             Part("What is the capital of Poland?", "Warsaw")))  # fmt: skip
 
 
 LIST = Case("list", "Rank: A-Fest, B-Fest, C-Fest.", "B-Fest, A-Fest, C-Fest", answer_type="ordered-list")
@@ -90,8 +101,16 @@ LIST = Case("list", "Rank: A-Fest, B-Fest, C-Fest.", "B-Fest, A-Fest, C-Fest", a
         (CITY, "Warsaw", "Warsaw", "unclear", ""),  # of the last part, too, but it is the whole's
         (CITY, "no no no no", "no no no no", "loop", "no"),
         (CITY, "no no", "no no", "unclear", ""),
+        (CITY, "no no no", "no no no", "loop", "“no”"),
+        (CITY, "no", "no <eos>no <eos>no<eos>", "loop", "“no”"),
+        (CITY, "a b", " ".join("abcdefghijkl" * 3), "loop", "“a b c d e f g h i j k l”"),
+        (CITY, "a b", " ".join("abcdefghijklm" * 3), "unclear", ""),
+        (CITY, "Polska", "Polska", "bridge", "part 1"),
+        (CITY, "Krakow and Lima", "Krakow and Lima", "unclear", ""),
+        (replace(CITY, evidence=("Lima is far away.",)), "Lima", "Lima", "named", "“Lima”"),
         (LIST, "A-Fest, B-Fest, C-Fest", "A-Fest, B-Fest, C-Fest", "listed", "order"),
         (LIST, "B-Fest, C-Fest", "B-Fest, C-Fest", "listed", "left out: A-Fest"),
+        (LIST, "X-Fest, Y-Fest", "X-Fest, Y-Fest", "unclear", ""),
     ],
 )
 def test_where_a_wrong_answer_came_from_is_told_by_rule(

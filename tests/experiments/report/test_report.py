@@ -22,6 +22,7 @@ from composcope.experiments.figures import catalog, style
 from composcope.experiments.figures.catalog import FIGURES
 from composcope.experiments.figures.drawing import Drawing
 from composcope.experiments.report import cases, headline, pictures, sections
+from composcope.experiments.report.pictures import size_of
 from composcope.experiments.report.write import write_figure_data
 from composcope.experiments.run import summary
 from composcope.experiments.run.reader import load
@@ -162,8 +163,10 @@ def test_a_line_of_a_metric_says_once_what_it_is() -> None:
     rows = [
         Metric("gap", n=9, value=-0.1, note="n < 15; composition - both"),
         Metric("press_gap", n=9, value=0.1, note="n < 15"),
+        Metric("press_gap", {"depth": 2}, n=9, value=0.1),
     ]
-    gap, press_gap = summary.metric_lines(rows)
+    gap, press_gap, at_depth = summary.metric_lines(rows)
+    assert len(press_gap) > len("press_gap: 10.0 %, n=9 (n < 15)") and at_depth == "press_gap [depth=2]: 10.0 %, n=9"
     assert gap.count("composition") == 1 and "both" in gap and "below 0" in gap and "(n < 15)" in gap
     assert "(n < 15)" in press_gap
 
@@ -448,17 +451,17 @@ def test_a_page_says_how_many_texts_it_left_out(
 
 
 def test_long_texts_are_cut_to_the_budget_and_the_cut_is_said(synthetic: ModuleType, tmp_path: Path) -> None:
-    run = load([synthetic.make_run(tmp_path / "run", n=30, probes=(), text="x" * 100_000)])
+    run = load([synthetic.make_run(tmp_path / "run", n=45, probes=(), text="x" * 25_000)])
     roomy = cases.collect(run)
     assert roomy.index["cap"] == cases.CAPS[0]
     chunk = roomy.files["cases/0-0"]
     role, _, _, place = chunk["cases"]["case-0000"]["asks"][0]
     said = chunk["asked"][place][chunk["fields"].index("response")]
-    assert role == "whole" and said[1] == 100_000 and len(chunk["texts"][said[0]]) == cases.CAPS[0]
-    tight = cases.collect(run, budget=30_000)
+    assert role == "whole" and said[1] == 25_000 and len(chunk["texts"][said[0]]) == cases.CAPS[0]
+    tight = cases.collect(run, budget=sum(size_of(c) for c in roomy.files.values()) - 1)
     assert tight.index["cap"] < cases.CAPS[0] and tight.index["dropped"] == []
     none = cases.collect(run, budget=100)
-    assert none.files == {} and none.index["dropped"] == ["cases/0-0"] and len(none.index["rows"]) == 30
+    assert none.files == {} and none.index["dropped"] == ["cases/0-1", "cases/0-0"] and len(none.index["rows"]) == 45
     short = load([synthetic.make_run(tmp_path / "short", n=30, probes=(), text="x")])
     assert cases.collect(short, budget=100).index["cap"] == cases.CAPS[0]  # a lower cap would cut nothing
 

@@ -166,6 +166,7 @@ def test_the_page_of_two_runs_has_their_numbers_side_by_side_and_the_cases_that_
     b = synthetic.make_run(tmp_path / "b", model="organism:twin", n=8, failure=0.2, seed=2, probes=())
     cases = [json.loads(line) for line in (b / "cases.jsonl").read_text().splitlines()]
     cases[3]["question"] = "Quite another question?"
+    cases[4]["parts"][1]["question"] = "Another part?"
     (b / "cases.jsonl").write_text("".join(json.dumps(c) + "\n" for c in cases))
     old = tmp_path / "out" / "data" / "compared" / "old.js"
     old.parent.mkdir(parents=True)
@@ -176,6 +177,8 @@ def test_the_page_of_two_runs_has_their_numbers_side_by_side_and_the_cases_that_
     said, found = spaced(page.read_text(encoding="utf-8")), compare_runs(a, b)
     index = (old.parent / "index.js").read_text(encoding="utf-8")
     assert not old.exists() and f'"changed":["{cases[3]["id"]}"]' in index.replace(": ", ":")
+    (apart,) = re.findall(rf'"{cases[4]["id"]}": ?\[([^]]*)\]', index)
+    assert {re.sub(":paraphrase:.*", "", role) for role in json.loads(f"[{apart}]")} == {"part:1"}, "only this part"
     first, second = (re.search(rf">{side}</span> <span[^>]*>([^<]*)<", said) for side in "AB")
     assert first and second and [first[1], second[1]] == [load([r])[0].model for r in (a, b)]
     assert f"{len(cases) - 1} cases are the same in both runs (A has 12, B {len(cases)})" in said
@@ -360,6 +363,20 @@ def test_columns_stand_in_reading_order_and_ends_of_intervals_inside_their_value
     assert sections._columns([row]) == (["quantity", "own", "n", "value", "note"], ["p"])
     data = ProbeData("p", (), {"a": np.zeros((2, 3)), "b": np.zeros(())}, axes={"a": ("layer", "head")})
     assert sections._tensors("m", data) == [("m", "a", "layer 2 × head 3"), ("m", "b", "one number")]
+    short = ProbeData("p", (), {"a": np.zeros((2, 3))}, axes={"a": ("layer",)})
+    assert sections._tensors("m", short) == [("m", "a", "2 × 3")], "axes of another number name nothing"
+
+
+def test_figures_of_a_plugins_probe_declare_it_or_begin_with_its_name_as_a_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Catalog(dict[str, Any]):
+        own = ("mine-shipped",)
+
+    names = ("mineral", "mine-by-layer", "mine-shipped", "mine", "other")
+    found = {n: SimpleNamespace(name=n, section="mine" if n == "other" else "x") for n in names}
+    monkeypatch.setattr(sections, "FIGURES", Catalog(found))
+    assert sections.figures_of("mine") == ["other", "mine-by-layer", "mine"]
 
 
 def test_a_small_p_is_not_rounded_to_nothing() -> None:

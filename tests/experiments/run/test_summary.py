@@ -41,6 +41,18 @@ def test_one_line_of_a_metric_is_in_its_own_unit() -> None:
     )
 
 
+def test_a_run_that_was_stopped_says_how_many_of_its_cases_it_asked_and_what_stopped_it() -> None:
+    run: Any = SimpleNamespace(
+        cases=dict.fromkeys("abc"), graded=[SimpleNamespace(case=c) for c in ("a", "a", "b", "x")]
+    )
+    assert summary.n_asked(run) == "2 of 3 cases"
+    run.graded.append(SimpleNamespace(case="c"))
+    assert summary.n_asked(run) == "3 cases"
+    states = [("complete", "max_asks=1"), ("running", "max_asks=1"), ("complete", None)]
+    said = [summary.state(SimpleNamespace(status=s, stopped=stopped)) for s, stopped in states]  # type: ignore[arg-type]
+    assert said == ["stopped by max_asks=1", "running", "complete"]
+
+
 def test_a_failing_case_is_told_by_its_first_wrong_answer() -> None:
     found = (Evidence("hop", "correct", "a", "a"), Evidence("whole", "incorrect", "euro", "krone"),
              Evidence("press", "incorrect", "yen", "won"))  # fmt: skip
