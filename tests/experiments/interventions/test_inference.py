@@ -354,11 +354,12 @@ def test_other_weights_or_another_recipe_are_refused(monkeypatch: pytest.MonkeyP
             inference.intervene("steering", "run", model=model)
 
 
-def test_a_run_is_opened_in_all_layers_for_as_many_tokens_as_its_longest_answer_could_have(
+def test_a_run_is_opened_in_all_layers_for_a_few_more_tokens_than_its_longest_answer_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = {n: Ask(f"c{n}", "whole", "?", "x", "text", max_tokens=n) for n in (8, 20)}
-    found = SimpleNamespace(examples=lambda *_, roles: roles, per_case=lambda: (asked, None))
+    asked = {n: Ask(f"c{n}", "whole", "?", "x", "text", max_tokens=n) for n in (8, 40)}
+    own = [SimpleNamespace(prompt_ids=(1, 2), response_ids=(3,) * n) for n in (10, 4)]
+    found = SimpleNamespace(examples=lambda *_, roles: own, per_case=lambda: (asked, None))
     identity = {"weights": "the name of a server's model"}  # which is no hash, and says nothing about the weights
     run = SimpleNamespace(manifest=SimpleNamespace(identity=identity), name="r", evaluated=lambda: found)
     lm = SimpleNamespace(anatomy=SimpleNamespace(context=None, n_layers=3))
@@ -375,6 +376,6 @@ def test_a_run_is_opened_in_all_layers_for_as_many_tokens_as_its_longest_answer_
     inference.intervene("patching", tmp_path, n=7, seed=5)
     inference.intervene("patching", tmp_path, layers=[2, 0, 2], max_new_tokens=6)
     assert seen == [
-        (20, 5, ("patching", (["whole"], 7, 5), [0, 1, 2])),
-        (6, 0, ("patching", (["whole"], 32, 0), [0, 2])),
+        (10 + inference.SLACK, 5, ("patching", (own, 7, 5), [0, 1, 2])),
+        (6, 0, ("patching", (own, 32, 0), [0, 2])),
     ]
