@@ -377,7 +377,9 @@ def _in(n: Number, dimension: str | None) -> Number:
 
 
 def close(a: Fraction, b: Fraction) -> bool:
-    return a == b or abs(a - b) <= TOLERANCE * max(abs(a), abs(b))
+    """Equal up to the last of many decimals; numbers with up to two decimals, like sums of money, are equal or not."""
+    exact = (a * 100).denominator == (b * 100).denominator == 1
+    return a == b or (not exact and abs(a - b) <= TOLERANCE * max(abs(a), abs(b)))
 
 
 def show(number: Number) -> str:
