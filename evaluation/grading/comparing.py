@@ -334,22 +334,12 @@ def _name(said: Said, asked: Asked) -> Verdict:
     return _right(said.text, found.how) if found.right else _wrong(said.text)
 
 
-def _list(ordered: bool) -> Callable[[Said, Asked], Verdict]:
-    def compare(said: Said, asked: Asked) -> Verdict:
-        golds = [lists.split(g) for g in asked.golds]
-        first: Verdict = None
-        for segment in lists.readings(said.text):
-            given = lists.in_letters(segment, golds[0], asked.question) or lists.split(segment)
-            given = lists.as_asked(given, golds[0], asked.question) if ordered else given
-            results = [lists.compare(given, gold, ordered) for gold in golds if given]
-            if any(equal for equal, _ in results):
-                return _right(", ".join(given), "ordered" if ordered else "set")
-            if results and first is None:
-                first = _wrong(", ".join(given), results[0][1])
-        passing = first is not None and lists.in_passing(said.text, golds[0], first.reason)
-        return undecided(said.text, "items in passing") if passing else first
+def _list(said: Said, asked: Asked) -> Verdict:
+    return lists.grade(said.text, asked.golds, asked.question, ordered=False)
 
-    return compare
+
+def _ordered_list(said: Said, asked: Asked) -> Verdict:
+    return lists.grade(said.text, asked.golds, asked.question, ordered=True)
 
 
 def _boolean(said: Said, asked: Asked) -> Verdict:
@@ -393,8 +383,8 @@ COMPARISONS: dict[str, Callable[[Said, Asked], Verdict]] = {
     "text": _text,
     "number": _number,
     "date": _date,
-    "list": _list(ordered=False),
-    "ordered-list": _list(ordered=True),
+    "list": _list,
+    "ordered-list": _ordered_list,
     "boolean": _boolean,
     "choice": _choice,
 }

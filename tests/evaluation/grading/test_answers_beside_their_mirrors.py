@@ -1050,6 +1050,71 @@ WHAT_IS_ASKED = [
     ("text", "[1, 4, 9]", "The expression gives `[1,4,8]`.", None, NOT_RIGHT),
     ("text", "HELLO", "```python\nHELLO\n```", None, RIGHT),
 ]
+PLANETS, EVENTS = (
+    "Order these planets from closest to farthest: Mars, Venus, Earth.",
+    "In what order: A) Moon, B) Wall, C) War?",
+)
+FACTORS, BORDERS = "What are the prime factors of 60?", "Which countries border Portugal or Andorra?"
+ORDERS = [
+    (
+        "ordered-list",
+        "C, A, B",
+        "The order is **C, A, B**:\n\n- C) War (1945)\n- A) Moon (1969)\n- B) Wall (1989)",
+        EVENTS,
+        RIGHT,
+    ),
+    (
+        "ordered-list",
+        "C, A, B",
+        "The order is **C, B, A**:\n\n- C) War (1945)\n- A) Moon (1969)\n- B) Wall (1989)",
+        EVENTS,
+        NOT_RIGHT,
+    ),
+    ("ordered-list", "C, A, B", "C-A-B", EVENTS, RIGHT),
+    ("ordered-list", "C, A, B", "C-B-A", EVENTS, WRONG),
+    ("ordered-list", "Venus, Earth, Mars", "Mars, Earth, Venus. From afar: Venus, Earth, Mars.", PLANETS, NOT_RIGHT),
+    ("ordered-list", "Venus, Earth, Mars", "We have Mars, Venus, Earth. Sorted: Venus, Earth, Mars.", PLANETS, RIGHT),
+    (
+        "ordered-list",
+        "Venus, Earth, Mars",
+        "Venus 0.7, Earth 1, Mars 1.5. So the order is Mars, Earth, Venus.",
+        PLANETS,
+        WRONG,
+    ),
+    (
+        "ordered-list",
+        "Venus, Earth, Mars",
+        "Mars 1.5, Venus 0.7, Earth 1. So the order is Venus, Earth, Mars.",
+        PLANETS,
+        RIGHT,
+    ),
+    (
+        "ordered-list",
+        "Venus, Earth, Mars",
+        "Venus is first, Mars is last, and Earth is in between.",
+        PLANETS,
+        NOT_WRONG,
+    ),
+    (
+        "ordered-list",
+        "Venus, Earth, Mars",
+        "**Venus, Earth, Mars**\n\nWhy:\n- Mars is at 1.5\n- Venus is at 0.7\n- Earth is at 1",
+        PLANETS,
+        RIGHT,
+    ),
+    (
+        "ordered-list",
+        "Venus, Earth, Mars",
+        "**Mars, Earth, Venus**\n\nWhy:\n- Venus is at 0.7\n- Earth is at 1\n- Mars is at 1.5",
+        PLANETS,
+        NOT_RIGHT,
+    ),
+    ("ordered-list", "-2, 3.5, 10", "minus two, three and a half, ten", None, RIGHT),
+    ("ordered-list", "-2, 3.5, 10", "minus two, three and a quarter, ten", None, NOT_RIGHT),
+    ("list", "2, 3, 5", "$$60 = 2^2 \\cdot 3 \\cdot 5$$\n\nPrime factors: $2, 3, 5$", FACTORS, RIGHT),
+    ("list", "2, 3, 5", "60/2 = 30\n30/2 = 15\n15/3 = 5\n\nPrime factors: 2, 3, 5", FACTORS, RIGHT),
+    ("list", "2, 3, 5", "60/2 = 30\n30/2 = 15\n\nPrime factors: 2, 15", FACTORS, WRONG),
+]
 ROWS = [
     *NUMBERS,
     *WRITTEN,
@@ -1091,6 +1156,7 @@ ROWS = [
     *NOTATIONS,
     *KEPT,
     *WHAT_IS_ASKED,
+    *ORDERS,
 ]
 
 
