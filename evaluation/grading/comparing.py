@@ -240,8 +240,11 @@ def _time(said: Said, asked: Asked) -> Verdict:
     """A time of day: in the words of the gold answer, or in another notation with the same value."""
     said = replace(said, text=dates.clock_in_digits(said.text), rest=dates.clock_in_digits(said.rest))
     found = _name(said, replace(asked, golds=tuple(dates.clock_in_digits(g) for g in asked.golds)))
+    due = {minutes for g in asked.golds for minutes in dates.clock_times(dates.clock_in_digits(g))}
+    own = next((p for p in re.split(r"[.,;]\s|\sand\s", said.text) if due & {*dates.clock_times(p)}), said.text)
+    apart = asked.question and events.at_the_other_end(own, asked.question)
     if found is not None and found.outcome == "correct":
-        if asked.question and events.at_the_other_end(said.text, asked.question):
+        if apart:
             return undecided(said.text, "the time of another event")
         later = dates.clock_times(said.text)[-1:]
         passing = found.match == "contained" and later and asked.question and not said.cued
@@ -251,6 +254,8 @@ def _time(said: Said, asked: Asked) -> Verdict:
         return found
     times = tuple(t for g in asked.golds if dates.is_clock_time(t := dates.clock_in_digits(g)))
     number = _number(said, replace(asked, golds=times))
+    if number and number.outcome == "correct" and apart:
+        return undecided(said.text, "the time of another event")
     in_passing = found is not None and found.outcome == "invalid" and number and number.outcome == "incorrect"
     return found if number is None or in_passing else number
 
