@@ -1115,6 +1115,25 @@ ORDERS = [
     ("list", "2, 3, 5", "60/2 = 30\n30/2 = 15\n15/3 = 5\n\nPrime factors: 2, 3, 5", FACTORS, RIGHT),
     ("list", "2, 3, 5", "60/2 = 30\n30/2 = 15\n\nPrime factors: 2, 15", FACTORS, WRONG),
 ]
+SPEED, RUN = "What is its average speed in kilometres per hour?", "How fast is it in m/s?"
+SPEEDS = [
+    ("number", "72", "72 km/h", SPEED, RIGHT),
+    ("number", "72", "20 m/s", SPEED, RIGHT),
+    ("number", "72", "72 m/s", SPEED, WRONG),
+    ("number", "72", "72 mph", SPEED, WRONG),
+    ("number", "72 km/h", "20 metres per second", None, RIGHT),
+    ("number", "72 km/h", "72 metres per second", None, WRONG),
+    ("number", "20000", "20 km/s", RUN, RIGHT),
+    ("number", "20", "20 km/s", RUN, WRONG),
+    ("date", "22:05", "It starts at 7:45 PM and ends at 10:05 PM.", "When does it end if it starts at 19:45?", RIGHT),
+    (
+        "date",
+        "22:05",
+        "It starts at 10:05 PM and ends at 7:45 PM.",
+        "When does it end if it starts at 19:45?",
+        NOT_RIGHT,
+    ),
+]
 ROWS = [
     *NUMBERS,
     *WRITTEN,
@@ -1157,6 +1176,7 @@ ROWS = [
     *KEPT,
     *WHAT_IS_ASKED,
     *ORDERS,
+    *SPEEDS,
 ]
 
 
