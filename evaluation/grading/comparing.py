@@ -176,14 +176,20 @@ def _date(said: Said, asked: Asked) -> Verdict:
     if not wanted:
         return _name(said, asked)
     found = dates.announced(said.text, said.rest) if said.cued else dates.uncued(said.text)
+    given = dates.find_all(asked.question or "")
     if found.lead and asked.question and (sentence := echo.focus(said.text, asked.question)):
         found = dates.announced(sentence)
-    if found.date and found.date.year is None and asked.question:
-        # "19 March" is enough where the question says "14 days after 5 March 2024"
-        near = [d for d in dates.find_all(asked.question) if d.year and abs(d.year - (wanted[0].year or 0)) <= 1]
+        if found.date and found.date.day and any(dates.compare(d, found.date) for d in given):
+            found = dates.uncued(sentence)  # "25 February plus 10 days is 6 March"
+    if found.date and found.date.year is None and asked.question:  # "19 March", 14 days after 5 March 2024
+        near = [d for d in given if d.year and abs(d.year - (wanted[0].year or 0)) <= 1]
         found = replace(found, date=replace(found.date, year=wanted[0].year if near else None))
     verdict = _dated(said, found, wanted, 1 if asked.consistency else 0)
+    right = verdict is not None and verdict.outcome == "correct"
     part = events.event_part(said.text, asked.question) if asked.question and not said.cued else None
+    named = dates.parse(roles.field(said.text, asked.question) or "") if asked.question and not said.cued else None
+    if named and named.sure and right and not any(dates.compare(named, d) for d in (*wanted, *given)):
+        return undecided(said.text, statements.ELSEWHERE)
     if part is None:
         return verdict
     own = dates.announced(part)
@@ -191,7 +197,6 @@ def _date(said: Said, asked: Asked) -> Verdict:
     again = _dated(said, own, wanted, 0) if own.date and own.date.sure else None
     if again is not None and again.outcome == "correct":
         return again
-    right = verdict is not None and verdict.outcome == "correct"
     return undecided(said.text, "the date of another event") if right and (again or not part) else verdict
 
 

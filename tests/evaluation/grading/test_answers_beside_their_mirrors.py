@@ -1134,6 +1134,35 @@ SPEEDS = [
         NOT_RIGHT,
     ),
 ]
+DAYS, SIGNED = "Which date is 10 days after 25 February 2024?", "In what year was the treaty signed?"
+BORN, ABSTAIN = "In which city was Franz Kafka born?", {"abstained"}
+AFTERWORDS = [
+    (
+        "date",
+        "2024-03-06",
+        "2024 is a leap year. 25 Feb + 4 days = 29 Feb; 6 more days \u2192 6 March 2024.",
+        DAYS,
+        RIGHT,
+    ),
+    (
+        "date",
+        "2024-03-06",
+        "2024 is a leap year. 25 Feb + 4 days = 29 Feb; 6 more days \u2192 7 March 2024.",
+        DAYS,
+        WRONG,
+    ),
+    ("date", "2024-03-06", "February 2024 has 29 days. 25 February 2024 plus 10 days is 6 March 2024.", DAYS, RIGHT),
+    ("date", "1648", "Year: 1648\nTalks began: 1644", SIGNED, RIGHT),
+    ("date", "1648", "Year: 1644\nTalks ended: 1648", SIGNED, NOT_RIGHT),
+    ("text", "Prague", "Kafka was born in Budapest, raised in Prague.", BORN, NOT_RIGHT),
+    ("text", "Prague", "Kafka was born in Prague, raised in Vienna.", BORN, RIGHT),
+    ("text", "Prague", "I apologize for my mistake earlier. The city is Prague, not Vienna.", BORN, RIGHT),
+    ("text", "Prague", "I apologize for my mistake earlier. The city is Vienna, not Prague.", BORN, WRONG),
+    ("text", "Prague", "Unfortunately I can't verify that.", BORN, ABSTAIN),
+    ("text", "Prague", "I can't verify that, but I think it is Prague.", BORN, RIGHT),
+    ("boolean", "no", "91 is 7 x 13 and not even.\n\n**Verdict: No** \u2714", "Is 91 prime?", RIGHT),
+    ("boolean", "no", "91 is odd and not even.\n\n**Verdict: Yes** \u2714", "Is 91 prime?", WRONG),
+]
 ROWS = [
     *NUMBERS,
     *WRITTEN,
@@ -1177,6 +1206,7 @@ ROWS = [
     *WHAT_IS_ASKED,
     *ORDERS,
     *SPEEDS,
+    *AFTERWORDS,
 ]
 
 
