@@ -115,6 +115,8 @@ def in_letters(answer: str, gold: Sequence[str], question: str | None) -> list[s
 
 def grade(said: str, golds: Sequence[str], question: str | None, ordered: bool) -> Grade | None:
     """Whether a text is a list with the items of a gold one; None where it has none, undecided if no rule can tell."""
+    if any(map(str.isalnum, golds[0])) and not any(map(str.isalnum, said)):
+        return None  # "-"
     wanted = [split(g) for g in golds]
     segments = readings(said, question)
     if ordered and (last := view.sentences(said[-cues.REACH :])[-1:]) and cues.concludes(last[0]):

@@ -1114,6 +1114,7 @@ ORDERS = [
     ("list", "2, 3, 5", "$$60 = 2^2 \\cdot 3 \\cdot 5$$\n\nPrime factors: $2, 3, 5$", FACTORS, RIGHT),
     ("list", "2, 3, 5", "60/2 = 30\n30/2 = 15\n15/3 = 5\n\nPrime factors: 2, 3, 5", FACTORS, RIGHT),
     ("list", "2, 3, 5", "60/2 = 30\n30/2 = 15\n\nPrime factors: 2, 15", FACTORS, WRONG),
+    ("list", "2, 3, 5", "-", FACTORS, OPEN),
 ]
 SPEED, RUN = "What is its average speed in kilometres per hour?", "How fast is it in m/s?"
 SPEEDS = [
