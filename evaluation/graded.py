@@ -19,7 +19,7 @@ from .case import Case, declared_bin, shares
 
 GRADED_SCHEMA = 1
 _NUMBERED = re.compile(r"(?:no-preamble/)?(part|scaffold|placeholder):")
-_NUMBER = re.compile(r"[0-9]{1,3}(?=:|$)")
+_NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,2})(?=:|$)")
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,9 @@ def _typed(name: str, value: Any, where: str) -> Any:
         least = 0 if kind[1] == "part" else 1
         number = _NUMBER.match(text, kind.end())
         if number is None or int(number[0]) < least:
-            raise InputError(f"{where}: role is {text!r}; after {kind[1]!r} give a number from {least} to 999")
+            raise InputError(
+                f"{where}: role is {text!r}; after {kind[1]!r} give a number from {least} to 999, without zeros before it"
+            )
     return text
 
 

@@ -176,14 +176,20 @@ def _date(said: Said, asked: Asked) -> Verdict:
     if not wanted:
         return _name(said, asked)
     found = dates.announced(said.text, said.rest) if said.cued else dates.uncued(said.text)
+    given = dates.find_all(asked.question or "")
     if found.lead and asked.question and (sentence := echo.focus(said.text, asked.question)):
         found = dates.announced(sentence)
-    if found.date and found.date.year is None and asked.question:
-        # "19 March" is enough where the question says "14 days after 5 March 2024"
-        near = [d for d in dates.find_all(asked.question) if d.year and abs(d.year - (wanted[0].year or 0)) <= 1]
+        if found.date and found.date.day and any(dates.compare(d, found.date) for d in given):
+            found = dates.uncued(sentence)  # "25 February plus 10 days is 6 March"
+    if found.date and found.date.year is None and asked.question:  # "19 March", 14 days after 5 March 2024
+        near = [d for d in given if d.year and abs(d.year - (wanted[0].year or 0)) <= 1]
         found = replace(found, date=replace(found.date, year=wanted[0].year if near else None))
     verdict = _dated(said, found, wanted, 1 if asked.consistency else 0)
+    right = verdict is not None and verdict.outcome == "correct"
     part = events.event_part(said.text, asked.question) if asked.question and not said.cued else None
+    named = dates.parse(roles.field(said.text, asked.question) or "") if asked.question and not said.cued else None
+    if named and named.sure and right and not any(dates.compare(named, d) for d in (*wanted, *given)):
+        return undecided(said.text, statements.ELSEWHERE)
     if part is None:
         return verdict
     own = dates.announced(part)
@@ -191,7 +197,6 @@ def _date(said: Said, asked: Asked) -> Verdict:
     again = _dated(said, own, wanted, 0) if own.date and own.date.sure else None
     if again is not None and again.outcome == "correct":
         return again
-    right = verdict is not None and verdict.outcome == "correct"
     return undecided(said.text, "the date of another event") if right and (again or not part) else verdict
 
 
@@ -240,8 +245,11 @@ def _time(said: Said, asked: Asked) -> Verdict:
     """A time of day: in the words of the gold answer, or in another notation with the same value."""
     said = replace(said, text=dates.clock_in_digits(said.text), rest=dates.clock_in_digits(said.rest))
     found = _name(said, replace(asked, golds=tuple(dates.clock_in_digits(g) for g in asked.golds)))
+    due = {minutes for g in asked.golds for minutes in dates.clock_times(dates.clock_in_digits(g))}
+    own = next((p for p in re.split(r"[.,;]\s|\sand\s", said.text) if due & {*dates.clock_times(p)}), said.text)
+    apart = asked.question and events.at_the_other_end(own, asked.question)
     if found is not None and found.outcome == "correct":
-        if asked.question and events.at_the_other_end(said.text, asked.question):
+        if apart:
             return undecided(said.text, "the time of another event")
         later = dates.clock_times(said.text)[-1:]
         passing = found.match == "contained" and later and asked.question and not said.cued
@@ -251,6 +259,8 @@ def _time(said: Said, asked: Asked) -> Verdict:
         return found
     times = tuple(t for g in asked.golds if dates.is_clock_time(t := dates.clock_in_digits(g)))
     number = _number(said, replace(asked, golds=times))
+    if number and number.outcome == "correct" and apart:
+        return undecided(said.text, "the time of another event")
     in_passing = found is not None and found.outcome == "invalid" and number and number.outcome == "incorrect"
     return found if number is None or in_passing else number
 
@@ -334,22 +344,12 @@ def _name(said: Said, asked: Asked) -> Verdict:
     return _right(said.text, found.how) if found.right else _wrong(said.text)
 
 
-def _list(ordered: bool) -> Callable[[Said, Asked], Verdict]:
-    def compare(said: Said, asked: Asked) -> Verdict:
-        golds = [lists.split(g) for g in asked.golds]
-        first: Verdict = None
-        for segment in lists.readings(said.text):
-            given = lists.in_letters(segment, golds[0], asked.question) or lists.split(segment)
-            given = lists.as_asked(given, golds[0], asked.question) if ordered else given
-            results = [lists.compare(given, gold, ordered) for gold in golds if given]
-            if any(equal for equal, _ in results):
-                return _right(", ".join(given), "ordered" if ordered else "set")
-            if results and first is None:
-                first = _wrong(", ".join(given), results[0][1])
-        passing = first is not None and lists.in_passing(said.text, golds[0], first.reason)
-        return undecided(said.text, "items in passing") if passing else first
+def _list(said: Said, asked: Asked) -> Verdict:
+    return lists.grade(said.text, asked.golds, asked.question, ordered=False)
 
-    return compare
+
+def _ordered_list(said: Said, asked: Asked) -> Verdict:
+    return lists.grade(said.text, asked.golds, asked.question, ordered=True)
 
 
 def _boolean(said: Said, asked: Asked) -> Verdict:
@@ -393,8 +393,8 @@ COMPARISONS: dict[str, Callable[[Said, Asked], Verdict]] = {
     "text": _text,
     "number": _number,
     "date": _date,
-    "list": _list(ordered=False),
-    "ordered-list": _list(ordered=True),
+    "list": _list,
+    "ordered-list": _ordered_list,
     "boolean": _boolean,
     "choice": _choice,
 }

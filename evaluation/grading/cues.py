@@ -9,7 +9,7 @@ MOST = 50
 REACH = 2000
 """Characters after a cue that are read."""
 
-_WORD = re.compile(r"(?:\banswers?|\b(?:solution|ans)(?=[*_ \t.]{0,4}[:=]))\b", re.IGNORECASE)
+_WORD = re.compile(r"(?:\banswers?|\b(?:solution|ans|verdict)(?=[*_ \t.]{0,4}[:=]))\b", re.IGNORECASE)
 _REFUSED = re.compile(
     r"\b(?:intermediate|partial|wrong|incorrect|previous|other|possible|alternative|candidate|if|whether|suppose|unless"
     r"|assuming|verify|check|what|which|how|no|any|another|each|every|your|question|follow-?up|multiple|complete)"
@@ -66,7 +66,7 @@ _OTHER = {
 """Other cues, each with a word that must occur for the search to be worth it: a mark, a choice, other languages."""
 _SHORT = re.compile(r"^[ \t]*(?:\*\*)?A(?:\*\*)?[ \t]*:", re.MULTILINE)
 """A line that begins with "A:"; among choices this is an option."""
-_BOLD_LINE = re.compile(r"(?:^|\n)[ \t]*\*\*([^*\n]{1,80})\*\*[ \t]*[.!]?\s*\Z")
+_BOLD_LINE = re.compile(r"(?:^|\n)[ \t]*\*\*([^*\n]{1,80})\*\*[^\w\n*]*\s*\Z")
 _DISPLAY = re.compile(r"^[\s*:]*(?:\$\$|\\\[|```\w*)[ \t]*\n")
 """A formula or a block of code that begins on the line after a cue."""
 _WRAPPED = 72
@@ -149,7 +149,7 @@ def first_cue(text: str) -> int | None:
 def _cues(text: str, letters: bool) -> Iterator[int]:
     """Where the text after each cue begins."""
     lower = text.lower()
-    words = _WORD.finditer(text) if "ans" in lower or "solution" in lower else ()
+    words = _WORD.finditer(text) if any(w in lower for w in ("ans", "solution", "verdict")) else ()
     for m in list(words)[-MOST:]:
         before = text[max(0, m.start() - 40) : m.start()]
         if _REFUSED.search(before):

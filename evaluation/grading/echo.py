@@ -28,7 +28,7 @@ win, wrote write, written write, sung sing, drawn draw, built build, chosen choo
 """
 _BASES = {pair.split()[0]: pair.split()[1] for pair in _PASTS.split(",")}
 """Verbs as "did" takes them, by their past or participle: "Did Rome fall?", "Rome fell"."""
-_AND = re.compile(r",?\s(?:and|but|while|then)\s")
+_AND = re.compile(r",?\s(?:and|but|while|then)\s|,\s(?=(?!located|situated|based)[a-z]+ed\sin\s)")
 _NOT = re.compile(r"\bnot\b|n['\u2019]t\b")
 _RATHER = re.compile(r"\s*(?:rather|instead)\b(?!\s(?:of|than)\b)")
 _CLAUSE = re.compile(

@@ -62,7 +62,8 @@ def at_the_other_end(text: str, question: str) -> bool:
     """Whether a text speaks of a beginning only where the question asks for an end, or of an end for a beginning."""
     plain = view.plain(text)
     asked, said = (
-        (_BEGINS.search(t) is not None, _ENDS.search(t) is not None) for t in (re.split(r"[.!]\s", question)[-1], plain)
+        (_BEGINS.search(t) is not None, _ENDS.search(t) is not None)
+        for t in (re.split(r"[.!]\s", question)[-1].split(" if ")[0], plain)
     )
     return asked != said and asked in ((True, False), (False, True)) and said in ((True, False), (False, True))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from .. import options
 from ..asks import Grade
-from . import cues, echo, mentions, names, numbers, numeric_answer, text, view
+from . import cues, echo, mentions, names, numbers, numeric_answer, peoples, text, view
 
 _ITEM_MARK = re.compile(r"(?:^|\n)[ \t]*(?:[-*•]|\(?\d{1,2}[.)])\s+")
 _INLINE_MARK = re.compile(r"(?:^|(?<=[\s,;]))\(?(?P<n>\d{1,2}(?=[.)])|[a-h](?=\)))[.)]\s*(?=[^\W\d])")
@@ -18,10 +18,10 @@ _DASHES = re.compile(r"[^,;:\n]{1,40}(?:\s[-\u2013\u2014]\s[^,;:\n]{1,40}){2,}")
 """Three items or more with dashes between them."""
 _SEMICOLON = re.compile(r"\s*[;\n]\s*(?:and\b)?\s*", re.IGNORECASE)
 _COMMA = re.compile(
-    r"\s*(?:,\s*(?:and|while|whereas)\b|,(?!\d{3}(?!\d))|\n|\s+(?:and|then|while|whereas|und|et|plus)\b|\s+or(?=\s+\$?[a-z]\s?=)|\s+&|\s/(?=\s))\s*",
+    r"\s*(?:,\s*(?:and|while|whereas)\b|,(?!\d{3}(?!\d))|\n|\s+(?:and(?!\s(?:a|one)\s(?:half|third|quarter)\b)|then|while|whereas|und|et|plus)\b|\s+or(?=\s+\$?[a-z]\s?=)|\s+&|\s/(?=\s))\s*",
     re.IGNORECASE,
 )
-_LETTERS = re.compile(r"\W*[A-Z](?:\s?[A-Z])+\W*")
+_LETTERS = re.compile(r"\W*[A-Z](?:[\s-]?[A-Z])+\W*")
 _ASIDE = re.compile(r"in (?:that |this |the right )?order|respectively|in total|etc", re.IGNORECASE)
 _VERB = re.compile(r"\b(?:are|is|were|include)\b")
 _DATED = re.compile(r"\s?\([^()\n]{0,40}\d[^()\n]{0,40}\)")
@@ -62,6 +62,11 @@ _SORTED = re.compile(
     re.IGNORECASE,
 )
 """In a question that says the order of the answer itself."""
+_PLACED = re.compile(
+    r"\bin\s(?:between|the\smiddle)\b|\b(?:is|comes?|follows?)\s(?:before|after)\b|\b(?:second|third|last|\w+est)\b.*\bfirst\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Words that give the items places in another order: "A is first, C is last, and B is in between"."""
 _LISTED_WORDS = 20
 """Words beside the items of a list that leave no room for an explanation."""
 _MOST = 40
@@ -108,17 +113,66 @@ def in_letters(answer: str, gold: Sequence[str], question: str | None) -> list[s
     return [letter for letter in found if letter] if len(found) > 1 and all(found) else None
 
 
-def readings(said: str) -> list[str]:
-    """The texts that may be the list: all of it, its first sentence, its last one; or, if something corrects them, only
-    that."""
+def grade(said: str, golds: Sequence[str], question: str | None, ordered: bool) -> Grade | None:
+    """Whether a text is a list with the items of a gold one; None where it has none, undecided if no rule can tell."""
+    if any(map(str.isalnum, golds[0])) and not any(map(str.isalnum, said)):
+        return None  # "-"
+    wanted = [split(g) for g in golds]
+    segments = readings(said, question)
+    if ordered and (last := view.sentences(said[-cues.REACH :])[-1:]) and cues.concludes(last[0]):
+        segments = [last[0], *simpler(last[0])] if held(last[0], wanted[0]) else segments
+    first: Grade | None = None
+    for segment in segments:
+        given = _given(segment, wanted[0], question, ordered)
+        results = [compare(given, gold, ordered) for gold in wanted if given]
+        if any(equal for equal, _ in results):
+            if ordered and any(_in_another_order(s, wanted[0], question) for s in [*segments, *_heading(said)]):
+                return Grade("invalid", said, None, "two orders")
+            return Grade("correct", ", ".join(given), "ordered" if ordered else "set")
+        if results and first is None:
+            first = Grade("incorrect", ", ".join(given), None, results[0][1])
+    passing = first is not None and in_passing(said, wanted[0], first.reason)
+    foreign = first is not None and peoples.in_another_language(said, golds)
+    return (
+        Grade("invalid", said, None, "items in passing" if passing else "another language")
+        if passing or foreign
+        else first
+    )
+
+
+def _given(segment: str, gold: Sequence[str], question: str | None, ordered: bool) -> Sequence[str]:
+    given = in_letters(segment, gold, question) or split(segment)
+    return as_asked(given, gold, question) if ordered else given
+
+
+def _heading(said: str) -> list[str]:
+    """What the line above a list says after "is", "are" or a colon."""
+    before = view.plain(_ITEM_MARK.split(said)[0]).strip().rstrip(":").rpartition("\n")[2]
+    return [re.split(r":|\b(?:is|are)\b", before)[-1].strip()] if _ITEM_MARK.search(said) else []
+
+
+def _in_another_order(segment: str, gold: Sequence[str], question: str | None) -> bool:
+    """Whether a text is nothing but the items in another order than the gold one and that of the question."""
+    given = _given(segment, gold, question, ordered=True)
+    asked = text.normalize(question or "")
+    listed = sorted(gold, key=lambda item: asked.find(text.normalize(item)))
+    sentences = any(t.word in mentions.FINITE for item in given for t in view.tokens(item))
+    return not sentences and compare(given, gold, True)[1] == "order" and not compare(given, listed, True)[0]
+
+
+def readings(said: str, question: str | None = None) -> list[str]:
+    """The texts that may be the list: all of it, its first sentence or line, its last one; or, if something corrects
+    them, only that."""
     whole = view.without_greeting(cues.corrected(said[: cues.REACH]))
     parts = view.sentences(whole) if "\n" not in whole else []
     parts = parts[:1] if len(parts) > 1 and re.fullmatch(r"\([^()]*\)[.!]?", parts[-1].strip()) else parts
     last = whole.rstrip().rpartition("\n")[2]
     head, colon, _ = last.partition(":")
-    labelled = colon and "\n" in whole and _HEADING.search(head) and not _OTHER_ORDER.search(head)
+    asked = {*echo.content(head)} and {*echo.content(head)} <= {*echo.content(question or "")}  # "Prime factors: 2, 3"
+    labelled = colon and "\n" in whole and (asked or _HEADING.search(head)) and not _OTHER_ORDER.search(head)
     drawn = [last, *simpler(last)] if labelled or cues.concludes(last) else []
-    return list(dict.fromkeys([whole, *parts[:1], *parts[-1:], *simpler(whole), *drawn]))
+    leading = [lead] if (lead := whole.lstrip().partition("\n\n")[0]) and "\n" not in lead else []
+    return list(dict.fromkeys([whole, *parts[:1], *parts[-1:], *simpler(whole), *drawn, *leading]))
 
 
 def simpler(answer: str) -> list[str]:
@@ -150,7 +204,7 @@ def _columns(answer: str) -> list[str]:
 
 def in_passing(answer: str, gold: Sequence[str], reason: str | None) -> bool:
     """Whether a text that is no right list, for this reason, may name the items of one in what it explains."""
-    if reason != "order" and in_sentence(answer, gold):
+    if _PLACED.search(answer) if reason == "order" else in_sentence(answer, gold):
         return True
     given = split(answer)
     if len(given) == len(gold) and all(same(*pair) or text.part_of(*pair) for pair in zip(given, gold, strict=True)):

@@ -23,6 +23,7 @@ class UnitAsked:
 
     dimension: str
     factor: Fraction
+    per: Fraction | None = None
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Number:
     """Dimension of its unit (``mass``, ``dollar``, ...); None without a known unit."""
     factor: Fraction = Fraction(1)
     """Size of the unit in the dimension's base unit."""
+    per: Fraction | None = None
+    """Of a speed: the seconds that its length is divided by."""
     percent: bool = False
     word: bool = False
     """True for numbers written as words."""
@@ -211,7 +214,8 @@ def _number(m: re.Match[str], text: str) -> Number | None:
     others = (sign * value * 1000,) if grouped else ()
     if re.fullmatch(r"\d{3}", g["plain"] or "") and (group := _GROUP.search(text[max(0, start - 4) : start])):
         others = (sign * (value + 1000 * int(group[0])),)
-    number = Number(sign * value, start, end, ordinal=bool(g["ordinal"]), dozen=dozen, others=others)
+    per = words.per(text[m.end() : m.end() + _NEAR], g["unit"]) if g["unit"] else None
+    number = Number(sign * value, start, end, per=per, ordinal=bool(g["ordinal"]), dozen=dozen, others=others)
     return _with_unit(number, "%" if g["percent"] else (g["currency"] or "")[:1] or g["unit"])
 
 
@@ -342,16 +346,19 @@ def equal(a: Number, gold: Number) -> bool:
         base = a.value * a.factor
         known = {f for _, d, f, _ in gold.repeated if d}  # "9000 seconds" does not repeat "2.5 hours"
         repeats = a.factor in known and any(d and close(base, v * f) for v, d, f, _ in gold.repeated)
-        return not repeats and close(base, gold.value * gold.asked.factor)
+        return not repeats and close(base, gold.value * _size(gold.asked, a.per))
     if a.dimension and gold.dimension and not plain_degrees:
-        return a.dimension == gold.dimension and close(a.value * a.factor, gold.value * gold.factor)
+        return a.dimension == gold.dimension and close(a.value * a.factor, gold.value * _size(gold, a.per))
     if gold.asked and gold.asked.factor == 1 and any({a.dimension, gold.asked.dimension} <= k for k in words.RIVALS):
         return False  # cents may be of a dollar or a euro
     if a.dimension != gold.dimension and {"clock", "ratio"} & {a.dimension, gold.dimension}:
         return False
-    if close(a.value, gold.value):
-        return True
-    return a.percent != gold.percent and close(*(n.value * 100 if n.percent else n.value for n in (a, gold)))
+    hundredfold = (n.value * 100 if n.percent else n.value for n in (a, gold))
+    return close(a.value, gold.value) or (a.percent != gold.percent and close(*hundredfold))
+
+
+def _size(unit: Number | UnitAsked, per: Fraction | None) -> Fraction:
+    return unit.factor * per / unit.per if per and unit.per and unit.dimension == "length" else unit.factor
 
 
 def written(n: Number) -> Written:
@@ -377,7 +384,9 @@ def _in(n: Number, dimension: str | None) -> Number:
 
 
 def close(a: Fraction, b: Fraction) -> bool:
-    return a == b or abs(a - b) <= TOLERANCE * max(abs(a), abs(b))
+    """Equal up to the last of many decimals; numbers with up to two decimals, like sums of money, are equal or not."""
+    exact = (a * 100).denominator == (b * 100).denominator == 1
+    return a == b or (not exact and abs(a - b) <= TOLERANCE * max(abs(a), abs(b)))
 
 
 def show(number: Number) -> str:

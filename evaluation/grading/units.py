@@ -23,6 +23,8 @@ _UNIT = re.compile(
     re.IGNORECASE,
 )
 """How a question asks for a unit: "How many metres", "in minutes"."""
+_RATE = re.compile(r"\bin\s+([a-z]+)(?=(?:\s?/\s?|\sper\s)[a-z])|\bin\s+([km]ph|kmh)\b", re.IGNORECASE)
+"""How it asks for the unit of a speed."""
 _HOW_MANY = re.compile(r"\bhow\s+many\b", re.IGNORECASE)
 _OFFERS = re.compile(r"\b(?:or|than)\b", re.IGNORECASE)
 """How a question names alternatives, or compares."""
@@ -59,6 +61,9 @@ _MOST_CHANCES = 100
 def in_unit(golds: Sequence[Number], question: str | None) -> list[Number]:
     """Gold numbers with what the question says in other units, and bare ones with the unit that it asks for."""
     asked = {u for m in _UNIT.finditer(question or "") if (u := _unit(m[1] or m[2]))}
+    rate = _RATE.search(question or "")
+    if rate and (speed := words.lookup(rate[1] or rate[2])) and speed[0] == "length":
+        asked = {speed}
     if "nautical" in (question or "").lower():
         return list(golds)  # "nm" is a nautical mile there, and a mile is another one
     if not asked and _PAID.search(question or ""):
@@ -74,7 +79,8 @@ def in_unit(golds: Sequence[Number], question: str | None) -> list[Number]:
     if len(asked) != 1:
         return golds
     dimension, factor = asked.pop()
-    unit = numbers.UnitAsked(dimension, factor)
+    per = words.per((question or "")[rate.end() :], rate[1] or rate[2]) if rate else None
+    unit = numbers.UnitAsked(dimension, factor, per)
     return [g if g.dimension or g.percent else replace(g, asked=unit) for g in golds]
 
 

@@ -61,6 +61,7 @@ _GREETING = re.compile(
     r"|as\s+an\s+ai(?![^.!?\n]{0,120}\s(?:but|however)\s)(?:\s+[\w-]+){0,3}?)\s*(?:[,:;!]|\s?[\u2014\u2013]|\s-)"
     r"|as\s+of\s+(?:my\s|20\d\d\b)[^.!?,\n]{0,60},|(?:based\s+on|according\s+to)\s+(?:my|the\s+information)\s[^.!?,\n]{0,60},"
     r"|as\s+far\s+as\s+i\s+(?:know|remember|can\s+tell),|to\s+the\s+best\s+of\s+my\s+knowledge,"
+    r"|(?:(?:i(?:'m|\s+am)\s+)?sorry|i\s+apologi[sz]e|(?:my\s+)?apologies)\s+for\s[^.!?,\n]{0,60}[.!,]"
     r"|here(?:'s|\s+is|\s+are)\s[^.!?:\n]{0,60}:|let(?:'s|\s+me|\s+us)\s+think\b[^.!?:\n]{0,30}:"
     r"|as\s+an\s+ai\b[^.!?\n]{0,120}?(?=,?\s(?:but|however)\s))\s*(?:,?\s?(?:but|however|so|then|yes)\b[\s,]*)?",
     re.IGNORECASE,

@@ -382,3 +382,15 @@ def lookup(word: str) -> tuple[str, Fraction] | None:
     if found[0] != "length" or power not in ("2", "3"):
         return None
     return f"length^{power}", found[1] ** int(power)
+
+
+_PER = re.compile(r"\s?(?:/\s?|per\s|an?\s)([a-z]+)", re.IGNORECASE)
+
+
+def per(text: str, unit: str) -> Fraction | None:
+    """The seconds that a length is divided by, by the unit of a speed and what follows it: "km" and "/h", or "mph"."""
+    after = _PER.match(text)
+    time = (
+        UNITS.get(after[1].lower()) if after else ("time", Fraction(3600)) if unit.lower()[1:] in ("ph", "mh") else None
+    )
+    return time[1] if time and time[0] == "time" else None

@@ -150,15 +150,18 @@ def outcome_of(score: Any, name: str, where: str) -> tuple[Outcome, str | None]:
     raise InputError(f"{where}: {name} is {score!r}, not a right-or-wrong verdict; give another --scorer")
 
 
-def refuse_twice(rows: list[Graded], path: object, fix: str) -> None:
-    """Raises ``InputError`` where two rows are about the same case, role and repeat, or one could not be read back."""
-    seen: set[tuple[Any, ...]] = set()
-    for row in rows:
+def refuse_twice(rows: list[Graded], path: object, fix: str, places: Sequence[str] = ()) -> None:
+    """Raises ``InputError`` where two rows are about the same case, role and repeat, or one could not be read back.
+
+    ``places``: file and line of each row, where they are known.
+    """
+    seen: dict[tuple[Any, ...], int] = {}
+    for n, row in enumerate(rows):
         Graded.from_dict(row.to_dict(), f"{path}: case {row.case!r}")
-        key = (row.model, row.case, row.role, row.repeat)
-        if key in seen:
-            raise InputError(f"{path}: case {row.case!r} has role {row.role!r} twice; {fix}")
-        seen.add(key)
+        first = seen.setdefault((row.model, row.case, row.role, row.repeat), n)
+        if first != n:
+            where, other = (places[n], f" (also {places[first]})") if places else (path, "")
+            raise InputError(f"{where}: case {row.case!r} has role {row.role!r} twice{other}; keep one, or {fix}")
 
 
 _SHOWN = 100

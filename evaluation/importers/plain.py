@@ -55,6 +55,8 @@ def read_plain(path: str | Path, options: Options = Options()) -> Imported:  # n
     rows: list[Graded] = []
     found: list[Stored | None] = []
     n_own = 0
+    no_case: list[str] = []
+    no_role: list[str] = []
     stem = Path(path).stem
     names = (options.response_field or "response", options.gold_field or "gold")
     for n, (where, row) in enumerate(_rows(path, (*names, options.scorer))):
@@ -62,6 +64,8 @@ def read_plain(path: str | Path, options: Options = Options()) -> Imported:  # n
         name = _verdict_field(row, options, where)
         own = next((row[k] for k in ("case", "id") if row.get(k) not in (None, "")), f"{stem}-{n:05d}")
         case, role = place(row, str(own), options, where)
+        no_case += [where] if case == f"{stem}-{n:05d}" else []
+        no_role += [where] if not (options.role or options.role_field) and row.get("role") in (None, "") else []
         line = Graded(
             case, role, "invalid", str(row.get("benchmark") or stem), depth=_whole(row, "depth", where),
             repeat=_whole(row, "repeat", where) or 0, model=options.model or _text(row.get("model")),
@@ -76,8 +80,12 @@ def read_plain(path: str | Path, options: Options = Options()) -> Imported:  # n
             line = replace(line, outcome=outcome, match=name, answer=stored.response.strip() or None)
         rows.append(line)
         found.append(stored)
-    refuse_twice(rows, path, "name the fields that hold them with --case-field and --role-field")
+    places = [stored.where for stored in found if stored]
+    refuse_twice(rows, path, "name the fields that hold them with --case-field and --role-field", places)
     warnings = [f"{path}: {n_own} rows have no stored verdict and were graded by our rules"] if n_own else []
+    for what, lines, instead in (("case and no id", no_case, "a case of its own"), ("role", no_role, "the whole")):
+        if 0 < len(lines) < len(rows):
+            warnings.append(f"{lines[0]}: no {what}; {len(lines)} of {len(rows)} rows have none, each is {instead}")
     return Imported(rows, [], warnings, found)
 
 

@@ -1050,6 +1050,120 @@ WHAT_IS_ASKED = [
     ("text", "[1, 4, 9]", "The expression gives `[1,4,8]`.", None, NOT_RIGHT),
     ("text", "HELLO", "```python\nHELLO\n```", None, RIGHT),
 ]
+PLANETS, EVENTS = (
+    "Order these planets from closest to farthest: Mars, Venus, Earth.",
+    "In what order: A) Moon, B) Wall, C) War?",
+)
+FACTORS, BORDERS = "What are the prime factors of 60?", "Which countries border Portugal or Andorra?"
+ORDERS = [
+    (
+        "ordered-list",
+        "C, A, B",
+        "The order is **C, A, B**:\n\n- C) War (1945)\n- A) Moon (1969)\n- B) Wall (1989)",
+        EVENTS,
+        RIGHT,
+    ),
+    (
+        "ordered-list",
+        "C, A, B",
+        "The order is **C, B, A**:\n\n- C) War (1945)\n- A) Moon (1969)\n- B) Wall (1989)",
+        EVENTS,
+        NOT_RIGHT,
+    ),
+    ("ordered-list", "C, A, B", "C-A-B", EVENTS, RIGHT),
+    ("ordered-list", "C, A, B", "C-B-A", EVENTS, WRONG),
+    ("ordered-list", "Venus, Earth, Mars", "Mars, Earth, Venus. From afar: Venus, Earth, Mars.", PLANETS, NOT_RIGHT),
+    ("ordered-list", "Venus, Earth, Mars", "We have Mars, Venus, Earth. Sorted: Venus, Earth, Mars.", PLANETS, RIGHT),
+    (
+        "ordered-list",
+        "Venus, Earth, Mars",
+        "Venus 0.7, Earth 1, Mars 1.5. So the order is Mars, Earth, Venus.",
+        PLANETS,
+        WRONG,
+    ),
+    (
+        "ordered-list",
+        "Venus, Earth, Mars",
+        "Mars 1.5, Venus 0.7, Earth 1. So the order is Venus, Earth, Mars.",
+        PLANETS,
+        RIGHT,
+    ),
+    (
+        "ordered-list",
+        "Venus, Earth, Mars",
+        "Venus is first, Mars is last, and Earth is in between.",
+        PLANETS,
+        NOT_WRONG,
+    ),
+    (
+        "ordered-list",
+        "Venus, Earth, Mars",
+        "**Venus, Earth, Mars**\n\nWhy:\n- Mars is at 1.5\n- Venus is at 0.7\n- Earth is at 1",
+        PLANETS,
+        RIGHT,
+    ),
+    (
+        "ordered-list",
+        "Venus, Earth, Mars",
+        "**Mars, Earth, Venus**\n\nWhy:\n- Venus is at 0.7\n- Earth is at 1\n- Mars is at 1.5",
+        PLANETS,
+        NOT_RIGHT,
+    ),
+    ("ordered-list", "-2, 3.5, 10", "minus two, three and a half, ten", None, RIGHT),
+    ("ordered-list", "-2, 3.5, 10", "minus two, three and a quarter, ten", None, NOT_RIGHT),
+    ("list", "2, 3, 5", "$$60 = 2^2 \\cdot 3 \\cdot 5$$\n\nPrime factors: $2, 3, 5$", FACTORS, RIGHT),
+    ("list", "2, 3, 5", "60/2 = 30\n30/2 = 15\n15/3 = 5\n\nPrime factors: 2, 3, 5", FACTORS, RIGHT),
+    ("list", "2, 3, 5", "60/2 = 30\n30/2 = 15\n\nPrime factors: 2, 15", FACTORS, WRONG),
+    ("list", "2, 3, 5", "-", FACTORS, OPEN),
+]
+SPEED, RUN = "What is its average speed in kilometres per hour?", "How fast is it in m/s?"
+SPEEDS = [
+    ("number", "72", "72 km/h", SPEED, RIGHT),
+    ("number", "72", "20 m/s", SPEED, RIGHT),
+    ("number", "72", "72 m/s", SPEED, WRONG),
+    ("number", "72", "72 mph", SPEED, WRONG),
+    ("number", "72 km/h", "20 metres per second", None, RIGHT),
+    ("number", "72 km/h", "72 metres per second", None, WRONG),
+    ("number", "20000", "20 km/s", RUN, RIGHT),
+    ("number", "20", "20 km/s", RUN, WRONG),
+    ("date", "22:05", "It starts at 7:45 PM and ends at 10:05 PM.", "When does it end if it starts at 19:45?", RIGHT),
+    (
+        "date",
+        "22:05",
+        "It starts at 10:05 PM and ends at 7:45 PM.",
+        "When does it end if it starts at 19:45?",
+        NOT_RIGHT,
+    ),
+]
+DAYS, SIGNED = "Which date is 10 days after 25 February 2024?", "In what year was the treaty signed?"
+BORN, ABSTAIN = "In which city was Franz Kafka born?", {"abstained"}
+AFTERWORDS = [
+    (
+        "date",
+        "2024-03-06",
+        "2024 is a leap year. 25 Feb + 4 days = 29 Feb; 6 more days \u2192 6 March 2024.",
+        DAYS,
+        RIGHT,
+    ),
+    (
+        "date",
+        "2024-03-06",
+        "2024 is a leap year. 25 Feb + 4 days = 29 Feb; 6 more days \u2192 7 March 2024.",
+        DAYS,
+        WRONG,
+    ),
+    ("date", "2024-03-06", "February 2024 has 29 days. 25 February 2024 plus 10 days is 6 March 2024.", DAYS, RIGHT),
+    ("date", "1648", "Year: 1648\nTalks began: 1644", SIGNED, RIGHT),
+    ("date", "1648", "Year: 1644\nTalks ended: 1648", SIGNED, NOT_RIGHT),
+    ("text", "Prague", "Kafka was born in Budapest, raised in Prague.", BORN, NOT_RIGHT),
+    ("text", "Prague", "Kafka was born in Prague, raised in Vienna.", BORN, RIGHT),
+    ("text", "Prague", "I apologize for my mistake earlier. The city is Prague, not Vienna.", BORN, RIGHT),
+    ("text", "Prague", "I apologize for my mistake earlier. The city is Vienna, not Prague.", BORN, WRONG),
+    ("text", "Prague", "Unfortunately I can't verify that.", BORN, ABSTAIN),
+    ("text", "Prague", "I can't verify that, but I think it is Prague.", BORN, RIGHT),
+    ("boolean", "no", "91 is 7 x 13 and not even.\n\n**Verdict: No** \u2714", "Is 91 prime?", RIGHT),
+    ("boolean", "no", "91 is odd and not even.\n\n**Verdict: Yes** \u2714", "Is 91 prime?", WRONG),
+]
 ROWS = [
     *NUMBERS,
     *WRITTEN,
@@ -1091,6 +1205,9 @@ ROWS = [
     *NOTATIONS,
     *KEPT,
     *WHAT_IS_ASKED,
+    *ORDERS,
+    *SPEEDS,
+    *AFTERWORDS,
 ]
 
 

@@ -67,12 +67,20 @@ def test_rows_without_a_verdict_are_graded_by_our_rules_and_that_is_said(tmp_pat
         "correct", "incorrect", "correct", "invalid", "invalid", "correct", "invalid"
     ]  # fmt: skip
     assert [r.reason for r in found.rows[-3:]] == ["empty", None, "truncated"]
-    assert found.warnings == [f"{path}: 7 rows have no stored verdict and were graded by our rules"]
+    assert found.warnings[0] == f"{path}: 7 rows have no stored verdict and were graded by our rules"
 
 
 def test_rows_that_name_nothing_are_wholes_of_cases_named_after_file_and_line(tmp_path: Path) -> None:
     path = lines(tmp_path / "log.jsonl", [{"response": "4", "gold": "4"}, {"id": "q7", "response": "5", "gold": "4"}])
-    assert [(r.case, r.role) for r in read(path).rows] == [("log-00000", "whole"), ("q7", "whole")]
+    found = read(path)
+    assert [(r.case, r.role) for r in found.rows] == [("log-00000", "whole"), ("q7", "whole")]
+    assert [w for w in found.warnings if f"{path}:1: no case and no id; 1 of 2" in w]
+    some = lines(tmp_path / "some.jsonl", [{"id": "a", "role": "part:0", "response": "4", "gold": "4"},
+                                           {"id": "a", "response": "4", "gold": "4"}])  # fmt: skip
+    assert [w for w in read(some).warnings if f"{some}:2: no role; 1 of 2" in w]
+    same = lines(tmp_path / "same.jsonl", [{"id": "a", "response": r, "gold": "4"} for r in ("4", "5")])
+    with pytest.raises(InputError, match=r"same\.jsonl:2: case 'a' has role 'whole' twice .*same\.jsonl:1"):
+        read(same)
     as_parts = read(path, options=Options(role="part:0", model="m")).rows
     assert [(r.role, r.model) for r in as_parts] == [("part:0", "m")] * 2
     twice = lines(tmp_path / "twice.jsonl", [{"case": "a", "response": "4", "gold": "4", "repeat": i} for i in (0, 1)])

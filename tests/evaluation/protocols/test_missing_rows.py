@@ -90,7 +90,7 @@ def test_bounds_are_the_extremes_over_every_judgement_of_what_is_open(letters: t
     )
 
 
-@pytest.mark.parametrize("role", ["part:x", "part:-1", "part:1000000", "part:²", "scaffold:0", "scaffold:x"])
+@pytest.mark.parametrize("role", ["part:x", "part:-1", "part:1000000", "part:²", "scaffold:0", "scaffold:x", "part:01"])
 def test_a_role_with_an_impossible_number_is_refused(role: str) -> None:
     with pytest.raises(InputError, match="role is"):
         Graded.from_dict({"case": "a", "role": role, "outcome": "correct"})
