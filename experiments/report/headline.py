@@ -146,8 +146,8 @@ def _cell(run: RunData, metric: str, form: str) -> dict[str, Any] | None:
     cell: dict[str, Any] = {
         "shown": shown(row, form),
         "interval": interval(row, form) or ("" if row.value is None else "no interval"),
-        "n": row.n, "count": _count(row, form), "bounds": _bounds(row, form),
-        "few": row.n < MARKED_BELOW, "invalid": row.n_invalid,
+        "n": row.n, "count": _count(row, form), "ungraded": ungraded(row, form),
+        "few": row.n < MARKED_BELOW,
     }  # fmt: skip
     if form == "rate" and row.value is not None:
         cell |= {"at": _clip(row.value), "from": _clip(row.low), "to": _clip(row.high)}
@@ -190,12 +190,12 @@ def _count(row: Metric, form: str) -> str:
     return f"{text}; {row.cluster_n} {'shared facts' if crossed else 'clusters'}"
 
 
-def _bounds(row: Metric, form: str) -> str:
-    """The range of the value if every ungraded answer were right, or wrong."""
+def ungraded(row: Metric, form: str) -> str:
+    """How many cases could not be graded, and the range of the value if all of them were right, or wrong; or empty."""
     ends = row.bound_low, row.bound_high
     if not row.n_invalid or None in ends:
-        return ""
-    return " to ".join(shown(replace(row, value=end), form) for end in ends)
+        return f"{row.n_invalid} ungraded" if row.n_invalid else ""
+    return f"{row.n_invalid} ungraded: with them {' to '.join(shown(replace(row, value=end), form) for end in ends)}"
 
 
 def _clip(value: float | None) -> float | None:
