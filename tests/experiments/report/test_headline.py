@@ -86,6 +86,8 @@ def test_the_chance_level_of_a_table_is_that_of_all_of_its_runs(synthetic: Modul
         ([], "No headline metric"),
         ([(0, 0, 0)], "No case has every part right, so"),
         ([(0, 0, 3)], "3 cases could not be judged, and no other has every part right, so"),
+        ([(0, 0, 3), (0, 0, 3)], "Over 2 runs, 6 cases could not be judged, and no other has"),
+        ([(5, 20, 2), (0, 0, 26)], "not be judged). Too few cases to say: “m1” has 0 gradable wholes"),
         ([(5, 20, 2)], "“m0” has every part of 20 cases right and still gets 5 of the wholes wrong: 25.0 %"),
         ([(5, 20, 2)], "(2 more cases could not be judged)."),
         ([(15, 20, 0), (5, 20, 0)], "from 25.0 % [8.7, 49.1] of 20 wholes wrong (“m1”) to 75.0 %"),
