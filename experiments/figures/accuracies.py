@@ -11,6 +11,7 @@ from ...evaluation.metrics import span
 from ...evaluation.protocols import counting
 from ...evaluation.protocols.base import about
 from ...evaluation.protocols.reasoning_gap import code_gain
+from ...files import short_name
 from ..run.compare import shared_cases
 from ..run.reader import Row, RunData
 from ..run.summary import chance_stated, counted_rows
@@ -171,9 +172,8 @@ def matched(runs: Sequence[RunData]) -> list[tuple[Mapping[str, Any], RunData, R
     Runs of one model are compared only if they have the same protocol: they differ in how it was run or asked.
     """
     found: list[tuple[Mapping[str, Any], RunData, RunData]] = []
-    for benchmark in dict.fromkeys(r.benchmark for r in runs):
-        mine = [r for r in runs if r.benchmark == benchmark]
-        by_label = {str(r.about.get("label") or r.model): r for r in mine}
+    for mine in _by_data(runs):
+        by_label = {str(r.about.get("label") or r.model): r for r in reversed(mine)}
         pairs = [p for r in mine[:1] for p in r.study.get("pairs", [])]
         found += [(p, by_label[p["a"]], by_label[p["b"]]) for p in pairs if p["a"] in by_label and p["b"] in by_label]
         found += [({"kind": "reference"}, run, mine[0]) for run in mine[1:]
@@ -181,11 +181,32 @@ def matched(runs: Sequence[RunData]) -> list[tuple[Mapping[str, Any], RunData, R
     return found
 
 
+def names_in_pairs(runs: Sequence[RunData]) -> dict[Path, str]:
+    """Short names that are unique among the runs that ``matched`` may pair."""
+    return {path: name for mine in _by_data(runs) for path, name in labels(mine).items()}
+
+
+def _by_data(runs: Sequence[RunData]) -> list[list[RunData]]:
+    """The runs of each benchmark; one that is alone on its file joins those on a file of that name with some of its
+    cases, such as another version of it.
+    """
+    found: list[list[RunData]] = []
+    of_benchmark = [[r for r in runs if r.benchmark == b] for b in dict.fromkeys(r.benchmark for r in runs)]
+    for mine in of_benchmark:
+        near = next((group for group in found if 1 in (len(mine), len(group)) and _versions(group[0], mine[0])), None)
+        found.append(mine) if near is None else near.extend(mine)
+    return found
+
+
+def _versions(a: RunData, b: RunData) -> bool:
+    return short_name(a.benchmark) == short_name(b.benchmark) and bool(shared_cases(a, b).same)
+
+
 @figure("pair-gains", "Matched models, step by step", GAP + " (for two models)", "optional", 29)
 def pair_gains(runs: Sequence[RunData]) -> Drawing:
     """Gain of one model of a matched pair over the other, on the steps and on the whole (Compositional GSM, Fig. 5)."""
     rows: list[Row] = []
-    called = labels_by_benchmark(runs)
+    called = names_in_pairs(runs)
     for pair, a, b in matched(runs):
         said = f"{called[a.path]} − {called[b.path]}"
         about = {"run": f"{a.name}{VERSUS}{b.name}", "kind": str(pair["kind"]), "pair": said}

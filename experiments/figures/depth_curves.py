@@ -11,9 +11,9 @@ from ..run.compare import shared_cases
 from ..run.reader import Row, RunData
 from ..run.summary import counted_rows
 from . import style
-from .accuracies import matched
+from .accuracies import matched, names_in_pairs
 from .drawing import GATE, VERSUS, Drawing, curves, drawn, figure, need, point
-from .grouping import having, labels, labels_by_benchmark, of_largest_families, table
+from .grouping import having, labels, of_largest_families, table
 from .scatters import marks
 
 
@@ -186,7 +186,7 @@ CHANNELS = {"delta_atom": "Δatom: atoms stable", "delta_comp": "Δcomp: residua
 def channels(runs: Sequence[RunData]) -> Drawing:
     """Δatom, Δcomp and Δdepth of every matched pair, A − B (Composition collapse, section 4.1)."""
     gated = [r for r in runs if r.protocol == "double-gate"]
-    called = labels_by_benchmark(gated)
+    called = names_in_pairs(gated)
     several = len({r.benchmark for r in gated}) > 1  # two models may be a pair on each of them
     rows = [
         row

@@ -14,9 +14,9 @@ from ...errors import InputError
 from ..run import is_run, read_json, read_lines
 from ..run.reader import Row, RunData, load
 from . import style
-from .drawing import SKILLS, Drawing, curves, encodable, figure
+from .drawing import SKILLS, Drawing, curves, encodable, figure, source
 from .drawing import words as in_words
-from .grouping import few_marks, labels, panels_of
+from .grouping import few_marks, panels_of
 from .scatters import one_per_benchmark
 
 OTHER = "other"
@@ -86,10 +86,7 @@ def _drawn(sources: Sequence[SkillUse | RunData]) -> tuple[list[SkillUse], Seque
 def _made_by(sources: Sequence[SkillUse | RunData]) -> str:
     runs = [s for s in sources if isinstance(s, RunData)]
     maps = list(dict.fromkeys(s.source for s in sources if isinstance(s, SkillUse)))
-    commands = list(dict.fromkeys(c for r in runs for c in r.commands))
-    said = [f"Runs: {', '.join(labels(runs)[r.path] for r in runs)}." if runs else ""]
-    said += [f"Skill maps: {', '.join(maps)} (composcope build skills)." if maps else ""]
-    said += [f"Made by: {' ; '.join(commands)}." if commands else ""]
+    said = [f"Skill maps: {', '.join(maps)} (composcope build skills)." if maps else "", source(runs) if runs else ""]
     return " ".join(s for s in said if s)
 
 

@@ -60,7 +60,8 @@ def lead(found: Mapping[str, Any], names: Sequence[str]) -> str:
     """The result on wholes in one sentence: which run is right more often, by how much, and how often they disagree."""
     whole = next((r for r in found["roles"] if r["role"] == "whole"), None)
     if whole is None:
-        return "No whole was judged in both runs; the parts are compared below."
+        below = "the parts are compared below" if found["roles"] else "nothing else was, so no difference can be shown"
+        return f"No whole was judged in both runs; {below}."
     only = f"{whole['a_only']} only A has right, {whole['b_only']} only B"
     a, b = (f"{side} (“{name}”)" for side, name in zip("AB", names, strict=True))
     p = "" if whole["p"] is None else f": p = {_p(whole['p'])}".replace("= <", "<")

@@ -62,24 +62,26 @@ def lead(runs: Sequence[RunData]) -> str:
     if not found:
         return "No headline metric in these runs."
     if not known:
-        unknown = sum(m.n_invalid for _, m in found)
-        return f"{none_known(unknown)}, so failures to compose cannot be distinguished from missing knowledge."
+        said = none_known(sum(m.n_invalid for _, m in found))
+        if len(found) > 1:  # the runs may share cases, which are counted in each
+            said = f"Over {len(found)} runs, {said[0].lower()}{said[1:]}"
+        return f"{said}, so failures to compose cannot be distinguished from missing knowledge."
+    few = "; ".join(
+        f"“{name}” has {m.n} gradable wholes and {m.n_invalid} others" for name, m in found if (name, m) not in enough
+    )
+    more = f" Too few cases to say: {few}." if few else ""
     if len(known) == 1:
         name, m = known[0]
         cases = how_many(m.n, "case")
         unknown = f" ({m.n_invalid} more cases could not be judged)" if m.n_invalid else ""
         return (
             f"“{name}” has every part of {cases} right and still gets {m.count:.0f} of the wholes wrong: "
-            f"{shown(m, 'rate')} {interval(m, 'rate')}{unknown}."
+            f"{shown(m, 'rate')} {interval(m, 'rate')}{unknown}.{more}"
         )
     low, high = (
         f"{shown(m, 'rate')} {interval(m, 'rate')} of {m.n} wholes wrong (“{name}”)"
         for name, m in (known[0], known[-1])
     )
-    few = "; ".join(
-        f"“{name}” has {m.n} gradable wholes and {m.n_invalid} others" for name, m in found if (name, m) not in enough
-    )
-    more = f" Too few cases to say: {few}." if few else ""
     return f"With every part right, models still get from {low} to {high}.{more}"
 
 
@@ -146,8 +148,8 @@ def _cell(run: RunData, metric: str, form: str) -> dict[str, Any] | None:
     cell: dict[str, Any] = {
         "shown": shown(row, form),
         "interval": interval(row, form) or ("" if row.value is None else "no interval"),
-        "n": row.n, "count": _count(row, form), "bounds": _bounds(row, form),
-        "few": row.n < MARKED_BELOW, "invalid": row.n_invalid,
+        "n": row.n, "count": _count(row, form), "ungraded": ungraded(row, form),
+        "few": row.n < MARKED_BELOW,
     }  # fmt: skip
     if form == "rate" and row.value is not None:
         cell |= {"at": _clip(row.value), "from": _clip(row.low), "to": _clip(row.high)}
@@ -190,12 +192,12 @@ def _count(row: Metric, form: str) -> str:
     return f"{text}; {row.cluster_n} {'shared facts' if crossed else 'clusters'}"
 
 
-def _bounds(row: Metric, form: str) -> str:
-    """The range of the value if every ungraded answer were right, or wrong."""
+def ungraded(row: Metric, form: str) -> str:
+    """How many cases could not be graded, and the range of the value if all of them were right, or wrong; or empty."""
     ends = row.bound_low, row.bound_high
     if not row.n_invalid or None in ends:
-        return ""
-    return " to ".join(shown(replace(row, value=end), form) for end in ends)
+        return f"{row.n_invalid} ungraded" if row.n_invalid else ""
+    return f"{row.n_invalid} ungraded: with them {' to '.join(shown(replace(row, value=end), form) for end in ends)}"
 
 
 def _clip(value: float | None) -> float | None:

@@ -26,7 +26,7 @@ from ..run.folder import INTERVENTIONS
 from ..run.reader import Row, RunData, load
 from ..run.summary import diagnosed_failures, n_asked, of_known_parts
 from .causes import UNNAMED
-from .headline import heading, interval, of_column, shown, tables
+from .headline import heading, interval, of_column, shown, tables, ungraded
 from .landing import finding, says
 from .sections import FAILS, counted, ends, number_text, read_validity, tests_of
 
@@ -110,7 +110,8 @@ def _behavior(runs: Sequence[RunData]) -> Iterator[Row]:
                 yield {
                     "model": names[run.path], "benchmark": run.benchmark, "claim": heading(column), "n": found.n,
                     "value": shown(found, form), "interval": interval(found, form) or NONE,
-                    "method": found.interval or "", "p": "", "badge": COUNTED, "why": "", "declared": True,
+                    "method": found.interval or "", "p": "", "badge": COUNTED,
+                    "why": ungraded(found, form), "declared": True,
                 }  # fmt: skip
 
 
@@ -206,7 +207,8 @@ def write(
         f"its own test; {failed} of {len(declared)} claims come from a probe that failed a test. "
         f"{len(made) - len(declared)} exploratory contrasts are in claims.csv."
     )
-    marked = [{**r, "badge": f"{r['badge']} ({r['why']})"} if r["badge"] == FAILED else r for r in declared]
+    said = [bool(r["why"]) and r["badge"] in (FAILED, COUNTED) for r in declared]
+    marked = [{**r, "badge": f"{r['badge']} ({r['why']})"} if s else r for r, s in zip(declared, said, strict=True)]
     texts = {
         "figures.tex": "\n".join(captions),
         "tables.tex": "\n".join(_headlines(read)),
@@ -248,7 +250,7 @@ def _headlines(runs: Sequence[RunData]) -> list[str]:
     for i, one in enumerate(tables(runs)):
         rows = [
             {"model": row["model"], **{
-                name: f"{c['shown']} {c['interval']} ({c['count']})" if c else ""
+                name: _in_a_cell(c) if c else ""
                 for name, c in zip(one["columns"], row["cells"], strict=True)
             }} for row in one["rows"]
         ]  # fmt: skip
@@ -256,6 +258,11 @@ def _headlines(runs: Sequence[RunData]) -> list[str]:
         said = f"{one['benchmark']}, protocol {one['protocol']}: values with 95 % intervals and counts.{chance}"
         found.append(table(rows, ["model", *one["columns"]], said, f"tab:headline-{i + 1}"))
     return found
+
+
+def _in_a_cell(cell: Mapping[str, Any]) -> str:
+    counts = "; ".join(filter(None, (cell["count"], cell["ungraded"])))
+    return f"{cell['shown']} {cell['interval']} ({counts})"
 
 
 def methods(runs: Sequence[RunData]) -> list[str]:

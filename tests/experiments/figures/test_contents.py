@@ -240,3 +240,22 @@ def test_two_benchmark_files_of_one_name_are_two_benchmarks_and_a_copy_of_one_is
         assert {r[column] for r in drawn.rows} == expected and len(drawn.figure.axes) == len(expected)
     opened = figures.load(folders)
     assert figures.load(opened[:1])[0] is opened[0], "what is open keeps its names"
+
+
+def test_runs_on_two_versions_of_a_file_are_a_pair_over_the_cases_that_both_were_asked(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    folders = {}
+    for name, version, n in (("a", "old", 60), ("b", "new", 80), ("c", "old", 60), ("d", "new", 80)):
+        folder = folders[name] = synthetic.make_run(tmp_path / name, n=n, probes=(), model=f"m/{name}")
+        for file in ("config.yaml", "manifest.json"):
+            held = json.loads((folder / file).read_text())
+            own = {"identity": {**held["identity"], "data": version}} if file == "manifest.json" else {}
+            (folder / file).write_text(json.dumps(held | (own or {"benchmark": f"{version}/set.jsonl"})))
+    assert [r.benchmark for r in figures.load(folders.values())] == ["old/set", "new/set"] * 2
+    # A version with two runs has its own pair.
+    expected = {"ab": ["b − a"], "abc": ["c − a", "b − a"], "abcd": ["c − a", "d − b"]}
+    for some, pairs in expected.items():
+        for name in ("pair-gains", "channels"):
+            rows = figures.draw(name, [folders[one] for one in some]).rows
+            assert list(dict.fromkeys(r["run"] for r in rows)) == pairs

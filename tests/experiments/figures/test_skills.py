@@ -36,6 +36,7 @@ def test_skill_maps_are_read_with_their_clusters_and_skills_and_runs_count_every
         path.write_text(json.dumps(first) + "\n" + json.dumps(second) + "\n")
     (used,), _ = skills._drawn(figures.load([tmp_path / "a", tmp_path / "b"]))
     assert (used.source, used.clusters, dict(used.usage)) == ("mixed", None, {"add": 2, "sort": 1})
+    assert "Runs: a. Made by: " in figures.draw("skill-distribution", [tmp_path / "a", tmp_path / "b"]).caption
     maps = [skills.SkillUse("s", m, n, {"add": 6, "sort": 9, "other": 20}) for m in (5, 10) for n in (3, 2)]
     shares = skills.skill_distribution.draw(maps[:1])
     assert [(r["skill"], r["id"], r["count"]) for r in shares.rows] == [("sort", 1, 9), ("add", 2, 6), ("other", 3, 20)]

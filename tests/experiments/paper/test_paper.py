@@ -24,6 +24,7 @@ from composcope.experiments.report.paper import (
     UNSHOWN,
     UNTESTED,
     _asked,
+    _in_a_cell,
     badge_of,
     claims,
     escaped,
@@ -103,6 +104,22 @@ def test_the_table_has_the_declared_claims_and_the_file_the_exploratory_ones_too
     assert later.count(" \\\\\n") - 1 == len(declared) < len(rows)
     assert {r["claim"].split(":")[0] for r in declared if r["badge"] != "counted"} == {"lookback", "min-k"}
     assert any("the ratio" in r["claim"] for r in rows) and "the ratio" not in text
+
+
+def test_a_claim_and_its_table_say_what_a_rate_leaves_out_and_its_range_with_that(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    folder = synthetic.make_run(tmp_path / "run", probes=(), protocol="compositionality-gap")
+    counted = json.loads((folder / "metrics.json").read_text())
+    (rate,) = [m for m in counted["metrics"] if m["metric"] == "composition" and not m["group"]]
+    rate |= {"n_invalid": 7, "bound_low": 0.25, "bound_high": 0.75}
+    (folder / "metrics.json").write_text(json.dumps(counted))
+    said = "7 ungraded: with them 25.0\u00a0% to 75.0\u00a0%"
+    runs = load([folder])
+    assert {r["claim"]: r["why"] for r in claims(runs)}["whole right"] == said
+    assert f"; {said})" in _in_a_cell(tables(runs)[0]["rows"][0]["cells"][2])
+    texts = [p.read_text() for p in write([folder], tmp_path / "paper") if p.name in ("tables.tex", "claims.tex")]
+    assert ["7 ungraded: with them 25.0" in text for text in texts] == [True, True]
 
 
 def test_a_paper_of_the_user_is_not_replaced_and_one_of_ours_is(paper: Path, study: Path, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_a_cell_has_a_bar_from_0_to_100_is_few_below_15_and_says_the_range_of_wh
                  bound_high=0.5625)  # fmt: skip
     cell = headline._cell(bare_run(metrics=[row]), "residual_failure", "rate")
     assert cell is not None and (cell["at"], cell["from"], cell["to"], cell["few"]) == (50, 23, 77, True)
-    assert (cell["n"], cell["invalid"], spaced(cell["bounds"])) == (14, 2, "43.8 % to 56.2 %")
+    assert (cell["n"], spaced(cell["ungraded"])) == (14, "2 ungraded: with them 43.8 % to 56.2 %")
     cell = headline._cell(bare_run(metrics=[replace(row, n=15, low=None)]), "residual_failure", "rate")
     assert cell is not None and (cell["few"], cell["interval"], cell["from"]) == (False, "no interval", None)
     facts = Metric("atom_stability", {"per": "fact"}, n=9, count=9, value=1)
@@ -86,6 +86,8 @@ def test_the_chance_level_of_a_table_is_that_of_all_of_its_runs(synthetic: Modul
         ([], "No headline metric"),
         ([(0, 0, 0)], "No case has every part right, so"),
         ([(0, 0, 3)], "3 cases could not be judged, and no other has every part right, so"),
+        ([(0, 0, 3), (0, 0, 3)], "Over 2 runs, 6 cases could not be judged, and no other has"),
+        ([(5, 20, 2), (0, 0, 26)], "not be judged). Too few cases to say: “m1” has 0 gradable wholes"),
         ([(5, 20, 2)], "“m0” has every part of 20 cases right and still gets 5 of the wholes wrong: 25.0 %"),
         ([(5, 20, 2)], "(2 more cases could not be judged)."),
         ([(15, 20, 0), (5, 20, 0)], "from 25.0 % [8.7, 49.1] of 20 wholes wrong (“m1”) to 75.0 %"),
@@ -160,8 +162,9 @@ def test_a_run_with_few_cases_is_no_end_of_the_range_and_is_named(synthetic: Mod
 
 def test_the_range_of_a_rate_is_that_of_its_bounds() -> None:
     row = Metric("both", n=8, n_invalid=2, count=4, value=0.5, bound_low=0.4, bound_high=0.6)
-    assert [text.replace("\u00a0", " ") for text in (headline._bounds(row, "rate"),)] == ["40.0 % to 60.0 %"]
-    assert headline._bounds(replace(row, n_invalid=0), "rate") == ""
+    assert spaced(headline.ungraded(row, "rate")) == "2 ungraded: with them 40.0 % to 60.0 %"
+    assert headline.ungraded(replace(row, n_invalid=0), "rate") == ""
+    assert headline.ungraded(replace(row, bound_low=None), "rate") == "2 ungraded"
 
 
 @pytest.mark.parametrize(

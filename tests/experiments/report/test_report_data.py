@@ -145,7 +145,9 @@ def test_two_runs_are_compared_in_their_own_numbers(synthetic: ModuleType) -> No
     for text in ("20 wholes", "A (“one”) has 75.0\u00a0%", "B (“other”) 50.0\u00a0%", "+25.0 [+10.0, +40.0] points",
                  "disagree on 9: 7 only A has right, 2 only B", "mcnemar: p < 0.001"):  # fmt: skip
         assert text in said
-    assert comparison.lead({"roles": [{**role, "role": "part:0"}]}, ["a", "b"]).startswith("No whole was judged")
+    parts, nothing = (comparison.lead({"roles": some}, ["a", "b"]) for some in ([{**role, "role": "part:0"}], []))
+    assert [said.startswith("No whole was judged") for said in (parts, nothing)] == [True, True]
+    assert "parts are compared" in parts and "parts are compared" not in nothing
     shown = comparison._role({**role, "low": None, "difference": -0.25})
     assert (shown["difference"].strip(), shown["p"], shown["p_adjusted"]) == ("−25.0", "< 0.001", "0.18")
     channel = {"metric": "delta_comp", "group": {"per": "fact", "depth_bin": 4}, "n": 9, "interval": "t", "note": None}
