@@ -69,7 +69,7 @@ class Investigation:
     def closing(self) -> str | None:
         """The last line of a command that could not compare what it was to compare; the counts were said before."""
         absent = _absent(self.evaluated)
-        if self.no_contrast is None or absent is None:
+        if self.no_contrast is None or absent is None or not self.evaluated.reduction.case_sets:
             return self.no_contrast
         unjudged = summary.none_decided(self.evaluated.graded, self.evaluated.protocol)
         fix = "in every case an answer could not be judged" if unjudged else _fix(absent)
@@ -261,6 +261,10 @@ def no_contrast(found: Evaluated, path: Path) -> str | None:
     absent = _absent(found)
     if absent is None:
         return None
+    if not found.reduction.case_sets:
+        from .report.landing import NO_SETS
+
+        return f"{path}: no contrast possible: {NO_SETS}"
     sets = ", ".join(f"{s.name} {len(s.entries)}" for s in found.reduction.case_sets)
     budget = "--cot-tokens" if any(ask.format in REASONING for ask in found.asks.values()) else "--answer-tokens"
     judged = f"see why answers are invalid (`{budget}`, `--format`, `--no-thinking`)" if found.n_invalid else ""

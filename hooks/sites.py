@@ -117,13 +117,16 @@ def put(value: Float[Tensor, "..."], at: int | slice | list[int] | None = None) 
 
     lm.run(corrupted, edit={site: put(lm.run(clean, read=[site]).acts[site], at=-1)})
 
-    Without ``at``, a value that lacks axes, or has one of length 1, is repeated along them (a mean, for example).
+    With ``at``, the value has the activation's axes, and these positions are taken from it. Without ``at``, a value
+    that lacks axes, or has one of length 1, is repeated along them (a mean, for example).
     """
 
     def edit(x: Tensor) -> Tensor:
         try:
             if at is None:
                 return value.to(x).expand(x.shape)
+            if value.dim() != x.dim():  # of states without their positions, ``at`` would choose prompts
+                raise IndexError
             x = x.clone()
             x[..., at, :] = value.to(x)[..., at, :]
         except (RuntimeError, IndexError, TypeError) as e:
@@ -131,7 +134,10 @@ def put(value: Float[Tensor, "..."], at: int | slice | list[int] | None = None) 
             said = f"cannot put {given} into an activation of shape {tuple(x.shape)} on {x.device}"
             if at is not None:
                 n = x.shape[-2]
-                said += f" at {at!r}; the value needs the whole activation's shape, and positions are {-n} to {n - 1}"
+                said += (
+                    f" at {at!r}; give the whole activation of the other prompt (acts[site], not acts[site][:, -1]), "
+                    f"and positions from {-n} to {n - 1}"
+                )
             raise ModelError(said) from e
         return x
 

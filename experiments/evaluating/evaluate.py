@@ -49,11 +49,7 @@ def evaluate(
     if before not in (None, len(plan.cases)) and (run.path / "metrics.json").is_file():
         now = len(plan.cases)
         reporter.say(f"{run.name}: results of {before} cases are replaced by those of {now}; all answers are kept")
-    if lost := _counted_otherwise(run.path, plan.options.asking.compat):
-        reporter.say(
-            f"{run.name}: results that were scored with {lost} are replaced by results without; composcope score with "
-            "the same options counts so again"
-        )
+    _say_what_is_replaced(run.path, plan.options.asking.compat, None, reporter)
     # The judge is recorded so that the run can be scored without it.
     answering = {"engine": target.engine, **({} if judge is None else {"judge": judge})}
     run.record(
@@ -79,17 +75,21 @@ def evaluate(
     return found
 
 
-def _counted_otherwise(run: Path, compat: str | None) -> str:
-    """The options of ``composcope score`` that a run's results were counted with, and the next will not be."""
+def _say_what_is_replaced(run: Path, compat: str | None, labels: str | Path | None, reporter: Reporter) -> None:
+    """Name the options of ``composcope score`` that a run's results were counted with, and the next will not be."""
     try:
         before = RunData(run).counted
     except ComposcopeError:  # written again now
-        return ""
+        return
     if before is None:
-        return ""
-    people = any(m.metric.startswith("human_") for m in before.metrics)
+        return
+    people = labels is None and any(m.metric.startswith("human_") for m in before.metrics)
     kinds = ((f"--compat {before.compat}", before.compat not in (None, compat)), ("--human-labels", people))
-    return " and ".join(option for option, used in kinds if used)
+    if lost := " and ".join(option for option, used in kinds if used):
+        reporter.say(
+            f"{run.name}: results that were scored with {lost} are replaced by results without; composcope score with "
+            "the same options counts so again"
+        )
 
 
 def ask_and_grade(
@@ -250,6 +250,7 @@ def rescore(
         for warning in found.warnings:
             reporter.say(f"{path.name}: {warning}")
         reporter.say(f"{path.name}: {how_many(len(found.graded), 'answer')} graded again")
+        _say_what_is_replaced(path, how.compat, labels, reporter)
         counted = finish(path, cases, protocol, found, how.compat, labels)
         write_json(path / "manifest.json", {**run.manifest.facts(), "n_invalid": counted.n_invalid})
         return counted

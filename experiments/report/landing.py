@@ -27,6 +27,8 @@ from .causes import UNNAMED, Causes, causes_of
 from .origins import ABSTAINED, INVALID, KINDS, MEANS, UNCLEAR, Origin
 from .sections import ends, number_text
 
+NO_SETS = "its protocol labels no cases; let reduce return a CaseSet labelled failure and one labelled success"
+"""Why a run of a protocol without case sets has nothing to compare."""
 PATCHED = "corrected_rate"
 SAYS = {**PRIMARY, PATCHED: "wholes righted by a success's state, beyond a random one's"}
 """What each quantity measures, in words: one finding per probe."""
@@ -360,6 +362,8 @@ def _explored(table: Sequence[Row]) -> str:
 
 def lacking(run: RunData) -> str:
     """Why probes had nothing to compare: too few failures or successes, too few of them alike, or no numbers."""
+    if run.counted is not None and not run.case_sets:
+        return NO_SETS
     failures, successes = (len(found) for found in run.groups)
     matched = probed_cases(run.path).get("contrast") is not False
     if matched and min(failures, successes) >= FEWEST_PAIRS:

@@ -408,6 +408,9 @@ def test_a_run_without_a_contrast_says_what_is_missing(failing: int, right: int,
     if line:
         assert ("use more or harder cases" in line) == (failing < right)
         assert "`--cot-tokens`" in line, "the budget that these asks have"
+        found.reduction = SimpleNamespace(case_sets=())  # a plugin's protocol that only counts
+        told = str(investigate.no_contrast(found, Path("r")))
+        assert "CaseSet" in told and "every part right" not in told and "cases " not in told.partition("; ")[2]
 
 
 def test_what_a_report_shows_decides_whether_it_is_written_again(synthetic: ModuleType, tmp_path: Path) -> None:

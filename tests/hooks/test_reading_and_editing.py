@@ -487,7 +487,7 @@ def test_a_mean_is_repeated_along_the_axes_that_it_lacks_and_other_shapes_are_re
 def test_arguments_of_a_wrong_kind_or_width_are_refused_with_what_is_needed() -> None:
     lm, site = load_model(tiny("llama")), Site(1, "resid_post")
     whole = torch.zeros(2, 9, lm.anatomy.d_model)
-    for edit in (put(whole, at=99), put(whole[0, -1], at=-1)):
+    for edit in (put(whole, at=99), put(whole[0, -1], at=-1), put(whole[:, -1], at=-1)):  # states need their axes
         with pytest.raises(ModelError, match="-9 to 8"):
             lm.run(ids_of(), edit={site: edit})
     with pytest.raises(ModelError, match="edit of type list"):

@@ -197,6 +197,10 @@ def test_results_that_were_scored_otherwise_are_not_replaced_without_a_word(
     (run / "metrics.json").write_text("{")
     ran[0]()
     assert RunData(run).counted_now().compat is None, "a broken file is written again"
+    for given, named in (({"compat": "agentcoma"}, False), ({"compat": "agentcoma"}, False), ({}, True), ({}, False)):
+        said = Said()
+        evaluate.rescore(run, said, given.get("compat"))  # also where an audit is drawn or counted
+        assert any("--compat agentcoma are replaced" in line for line in said.lines) == named
 
 
 def test_a_run_that_was_stopped_is_continued_and_scored_again_from_its_journal_with_failures_and_judge(

@@ -18,6 +18,7 @@ from browsing import Visit, wait_until
 from composcope.evaluation import dependence, statistics
 from composcope.evaluation.cases import Case
 from composcope.evaluation.metrics import MEANINGS, Metric
+from composcope.evaluation.protocols import CaseSet, Reduction
 from composcope.evaluation.protocols.base import PROTOCOLS, about
 from composcope.experiments import investigate, report
 from composcope.experiments.figures.catalog import FIGURES
@@ -164,8 +165,9 @@ def test_more_cases_are_not_advised_where_no_case_could_be_judged(
     run = RunData(folder)
     assert ("ask more cases" in landing.lacking(run)) == more
     assert ("could not be judged" in landing.lacking(run)) != more
+    none = Reduction((), (CaseSet("none", "failure", ()),))
     found: Any = SimpleNamespace(graded=run.graded, ids=lambda _: set(), cases={}, asks={}, n_invalid=1,
-                                 protocol=run.protocol, reduction=SimpleNamespace(case_sets=[]))  # fmt: skip
+                                 protocol=run.protocol, reduction=none)  # fmt: skip
     said = investigate.no_contrast(found, folder)
     last = investigate.Investigation(folder, found, said).closing()
     assert ["use more" in line for line in (str(said), str(last))] == [more, more]
@@ -214,6 +216,9 @@ def test_probes_are_not_advised_to_a_run_without_enough_to_compare(synthetic: Mo
         advised[failure] = f"composcope probe {folder}" in said
         assert ("nothing to compare" in said) != advised[failure]
     assert advised == {0.5: True, 0.0: False}
+    shutil.rmtree(folder / "casesets")  # a plugin's protocol that only counts
+    (said,) = investigate._findings_in_words(folder)
+    assert "CaseSet" in said and "ask more cases" not in said
 
 
 def test_every_probe_of_composcope_has_a_section_of_its_own_and_one_that_only_explores_says_so(
