@@ -367,16 +367,14 @@ def read_tensors(path: Path) -> dict[str, Array]:
         return {}
     with safe_open(path, framework="np") as f:
         found = {k: f.get_tensor(k) for k in list(f.keys())}
-    half = {k for k, v in found.items() if v.dtype.kind == "V" or str(v.dtype) == "bfloat16"}
-    return {k: v.astype(np.float32) if k in half else v for k, v in found.items()}
+    return {k: v.astype("f4") if v.dtype.kind == "V" or str(v.dtype) == "bfloat16" else v for k, v in found.items()}
 
 
 def _filled(path: Path) -> list[tuple[str, dict[str, Any]]]:
     """(place, object) for every line. Raises ``InputError`` for a file without lines."""
-    found = list(placed_lines(path))
-    if not found:
-        raise InputError(f"{path}: no lines; {AGAIN}")
-    return found
+    if found := list(placed_lines(path)):
+        return found
+    raise InputError(f"{path}: no lines; {AGAIN}")
 
 
 def _case_set(path: Path) -> CaseSet:
