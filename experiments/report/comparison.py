@@ -82,8 +82,8 @@ def _role(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _channel(row: Mapping[str, Any]) -> dict[str, Any]:
-    scale = 1 if row["metric"] == "delta_depth" else 100
-    value, low, high = (None if row[k] is None else signed(scale * row[k]) for k in ("value", "low", "high"))
+    scale, form = (1, ".2f") if row["metric"] == "delta_depth" else (100, ".1f")
+    value, low, high = (None if row[k] is None else signed(scale * row[k], form) for k in ("value", "low", "high"))
     where = ", ".join(f"{k} {v}" for k, v in row["group"].items() if k != "per")
     return {
         "metric": row["metric"], "where": where, "value": value or "undefined",

@@ -197,7 +197,8 @@ def ungraded(row: Metric, form: str) -> str:
     ends = row.bound_low, row.bound_high
     if not row.n_invalid or None in ends:
         return f"{row.n_invalid} ungraded" if row.n_invalid else ""
-    return f"{row.n_invalid} ungraded: with them {' to '.join(shown(replace(row, value=end), form) for end in ends)}"
+    between = " to ".join(shown(replace(row, value=end), form) for end in ends)
+    return f"{row.n_invalid} ungraded: with them {between}"
 
 
 def _clip(value: float | None) -> float | None:

@@ -232,7 +232,7 @@ def _channel_line(m: Mapping[str, Any]) -> str:
     name = f"{m['metric']} ({where})" if where else m["metric"]
     if m["value"] is None:
         return f"{name}: none, n={m['n']} ({m['note']})"
-    shown = "{:.1f} steps".format if m["metric"] == "delta_depth" else points
+    shown = "{:.2f} steps".format if m["metric"] == "delta_depth" else points
     text = f"{name}: {shown(m['value'])}" + _ends(m, shown)
     return f"{text}, n={m['n']} ({m['note']})"
 

@@ -303,9 +303,9 @@ def test_a_channel_is_a_line_with_its_interval_and_without_what_every_channel_is
         "delta_comp (depth_bin 4): -25.0 points [-50.0 points, 10.0 points] (t), n=9 (9 facts)"
     )
     steps = {"metric": "delta_depth", "group": {"per": "fact"}, "value": 1.5, "low": None, "high": None}
-    assert compare._channel_line({**row, **steps}) == "delta_depth: 1.5 steps, n=9 (9 facts)"
+    assert compare._channel_line({**row, **steps}) == "delta_depth: 1.50 steps, n=9 (9 facts)"
     known = {**row, **steps, "low": -0.5, "high": 2, "interval": "t"}
-    assert compare._channel_line(known) == "delta_depth: 1.5 steps [-0.5 steps, 2.0 steps] (t), n=9 (9 facts)"
+    assert compare._channel_line(known) == "delta_depth: 1.50 steps [-0.50 steps, 2.00 steps] (t), n=9 (9 facts)"
 
 
 CASES = [

@@ -153,8 +153,8 @@ def test_two_runs_are_compared_in_their_own_numbers(synthetic: ModuleType) -> No
     channel = {"metric": "delta_comp", "group": {"per": "fact", "depth_bin": 4}, "n": 9, "interval": "t", "note": None}
     found_channel = comparison._channel({**channel, "value": -0.25, "low": -0.5, "high": None})
     assert (found_channel["where"], found_channel["value"], found_channel["span"]) == ("depth_bin 4", "−25.0", "")
-    steps = comparison._channel({**channel, "metric": "delta_depth", "value": 1.5, "low": 1.0, "high": 2.0})
-    assert (steps["value"], steps["span"], steps["unit"]) == ("+1.5", "[+1.0, +2.0]", "steps")
+    steps = comparison._channel({**channel, "metric": "delta_depth", "value": -0.049, "low": -1.0, "high": 2.0})
+    assert (steps["value"], steps["span"], steps["unit"]) == ("−0.05", "[−1.00, +2.00]", "steps"), "as depths are shown"
     none: dict[str, Any] = dict.fromkeys(("left_out_invalid", "changed", "only_a", "only_b"), 0)
     assert [comparison._p(p) for p in (None, 0.0004, 0.004, 0.5)] == ["undefined", "< 0.001", "0.004", "0.5"]
     assert comparison._left_out(none).startswith("Every ask was judged")
