@@ -1004,7 +1004,7 @@ MUTANTS = (
     Mutant(E, 'scores of scaffolds have no model', 'rows += _rows(item, record, options.model, where)', 'rows += _rows(item, record, None, where)', 'tests/evaluation/importers/test_importers.py -k scores_of_steps'),
     Mutant(E, "a row's model wins over the user's", 'model=options.model or _text(row.get("model")),', 'model=_text(row.get("model")) or options.model,', 'tests/evaluation/importers/test_importers.py -k two_models_to_one'),
     Mutant(E, 'the format is ignored in grading again', 'format = stored.format if options.format is None else options.format', 'format = stored.format', 'tests/evaluation/importers/test_importers.py -k format_that_is_given'),
-    Mutant(E, "two models' answers to one case are one row twice", 'key = (row.model, row.case, row.role, row.repeat)', 'key = (row.case, row.role, row.repeat)', 'tests/evaluation/importers/test_importers.py -k two_models_to_one'),
+    Mutant(E, "two models' answers to one case are one row twice", 'setdefault((row.model, row.case, row.role, row.repeat), n)', 'setdefault((row.case, row.role, row.repeat), n)', 'tests/evaluation/importers/test_importers.py -k two_models_to_one'),
     Mutant(E, 'a cancelled evaluation is not said', 'if status not in (None, "success"):', 'if status == "error":', 'tests/evaluation/importers/test_importers.py -k end_in_success'),
     Mutant(E, 'every wrong answer of a samples file is a contradiction', 'if row.outcome == "correct" and not _alike(row.answer, row.gold):', 'if not _alike(row.answer, row.gold):', 'tests/evaluation/importers/test_importers.py -k samples_become'),
 )
