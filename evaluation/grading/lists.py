@@ -19,7 +19,7 @@ _DASHES = re.compile(r"[^,;:\n]{1,40}(?:\s[-\u2013\u2014]\s[^,;:\n]{1,40}){2,}")
 """Three items or more with dashes between them."""
 _SEMICOLON = re.compile(r"\s*[;\n]\s*(?:and\b)?\s*", re.IGNORECASE)
 _COMMA = re.compile(
-    r"\s*(?:,\s*(?:and|while|whereas)\b|,(?!\d{3}(?!\d))|\n|\s+(?:and(?!\s(?:a|one)\s(?:half|third|quarter)\b)|then|while|whereas|und|et|plus)\b|\s+or(?=\s+\$?[a-z]\s?=)|\s+&|\s/(?=\s))\s*",
+    r"\s*(?:,\s*(?:and|while|whereas)\b|,(?!\d{3}(?!\d))|\n|\s+(?:and(?!\s(?:a|one)\s(?:half|third|quarter)\b)|then|while|whereas|und|et|plus|as\swell\sas)\b|\s+or(?=\s+\$?[a-z]\s?=)|\s+&|\s/(?=\s))\s*",
     re.IGNORECASE,
 )
 _LETTERS = re.compile(r"\W*[A-Z](?:[\s-]?[A-Z])+\W*")

@@ -1119,6 +1119,8 @@ ORDERS = [
     ("list", "Spain and France", "- [x] Spain\n- [ ] France\n- [x] Italy", BORDERS, NOT_RIGHT),
     ("list", "Spain and France", "Spain, of course, but also France.", BORDERS, RIGHT),
     ("list", "Spain and France", "Spain, of course, but also Italy.", BORDERS, WRONG),
+    ("list", "Spain and France", "Spain as well as France", BORDERS, RIGHT),
+    ("list", "Spain and France", "Spain as well as Italy", BORDERS, WRONG),
     ("number", "1/6", "There is a 1-in-6 chance (about 16.7%).", None, RIGHT),
     ("number", "1/6", "There is a 1-in-5 chance (about 20%).", None, WRONG),
 ]
