@@ -1170,6 +1170,8 @@ AFTERWORDS = [
     ("text", "Prague", "Kafka was born in Prague, raised in Vienna.", BORN, RIGHT),
     ("text", "Prague", "I apologize for my mistake earlier. The city is Prague, not Vienna.", BORN, RIGHT),
     ("text", "Prague", "I apologize for my mistake earlier. The city is Vienna, not Prague.", BORN, WRONG),
+    ("text", "Prague", "Prague? Yes \u2014 Kafka was born there.", BORN, NOT_WRONG),
+    ("text", "Prague", "Vienna? Yes \u2014 Kafka was born there.", BORN, NOT_RIGHT),
     ("text", "Prague", "Unfortunately I can't verify that.", BORN, ABSTAIN),
     ("text", "Prague", "I can't verify that, but I think it is Prague.", BORN, RIGHT),
     ("boolean", "no", "91 is 7 x 13 and not even.\n\n**Verdict: No** \u2714", "Is 91 prime?", RIGHT),
