@@ -185,10 +185,10 @@ def _date(said: Said, asked: Asked) -> Verdict:
         near = [d for d in given if d.year and abs(d.year - (wanted[0].year or 0)) <= 1]
         found = replace(found, date=replace(found.date, year=wanted[0].year if near else None))
     verdict = _dated(said, found, wanted, 1 if asked.consistency else 0)
-    right = verdict is not None and verdict.outcome == "correct"
+    maybe = verdict is not None and verdict.outcome != "incorrect"
     part = events.event_part(said.text, asked.question) if asked.question and not said.cued else None
     named = dates.parse(roles.field(said.text, asked.question) or "") if asked.question and not said.cued else None
-    if named and named.sure and right and not any(dates.compare(named, d) for d in (*wanted, *given)):
+    if named and named.sure and maybe and not any(dates.compare(named, d) for d in (*wanted, *given)):
         return undecided(said.text, statements.ELSEWHERE)
     if part is None:
         return verdict
@@ -197,7 +197,7 @@ def _date(said: Said, asked: Asked) -> Verdict:
     again = _dated(said, own, wanted, 0) if own.date and own.date.sure else None
     if again is not None and again.outcome == "correct":
         return again
-    return undecided(said.text, "the date of another event") if right and (again or not part) else verdict
+    return undecided(said.text, "the date of another event") if maybe and (again or not part) else verdict
 
 
 def _dated(said: Said, found: dates.DateReading, wanted: Sequence[dates.Date], tolerance: int) -> Verdict:

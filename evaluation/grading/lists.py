@@ -9,6 +9,7 @@ from ..asks import Grade
 from . import cues, echo, mentions, names, numbers, numeric_answer, peoples, text, view
 
 _ITEM_MARK = re.compile(r"(?:^|\n)[ \t]*(?:[-*•]|\(?\d{1,2}[.)])\s+")
+_CHECKED, _UNCHECKED = re.compile(r"(?m)(?<=^[-*]\s)\[[xX]\]\s"), re.compile(r"(?m)^[-*]\s\[\s\]\s[^\n]*\n?")
 _INLINE_MARK = re.compile(r"(?:^|(?<=[\s,;]))\(?(?P<n>\d{1,2}(?=[.)])|[a-h](?=\)))[.)]\s*(?=[^\W\d])")
 """Numbers or letters inside a line: "1) Mars 2) Jupiter"."""
 _SLASHES = re.compile(r"(?!.*\band/or\b)[^/,;\n\d]+(?:/[^/,;\n\d]+)+")
@@ -18,11 +19,11 @@ _DASHES = re.compile(r"[^,;:\n]{1,40}(?:\s[-\u2013\u2014]\s[^,;:\n]{1,40}){2,}")
 """Three items or more with dashes between them."""
 _SEMICOLON = re.compile(r"\s*[;\n]\s*(?:and\b)?\s*", re.IGNORECASE)
 _COMMA = re.compile(
-    r"\s*(?:,\s*(?:and|while|whereas)\b|,(?!\d{3}(?!\d))|\n|\s+(?:and(?!\s(?:a|one)\s(?:half|third|quarter)\b)|then|while|whereas|und|et|plus)\b|\s+or(?=\s+\$?[a-z]\s?=)|\s+&|\s/(?=\s))\s*",
+    r"\s*(?:,\s*(?:and|while|whereas)\b|,(?!\d{3}(?!\d))|\n|\s+(?:and(?!\s(?:a|one)\s(?:half|third|quarter)\b)|then|while|whereas|und|et|plus|as\swell\sas)\b|\s+or(?=\s+\$?[a-z]\s?=)|\s+&|\s/(?=\s))\s*",
     re.IGNORECASE,
 )
 _LETTERS = re.compile(r"\W*[A-Z](?:[\s-]?[A-Z])+\W*")
-_ASIDE = re.compile(r"in (?:that |this |the right )?order|respectively|in total|etc", re.IGNORECASE)
+_ASIDE = re.compile(r"in (?:that |this |the right )?order|respectively|in total|of course|etc", re.IGNORECASE)
 _VERB = re.compile(r"\b(?:are|is|were|include)\b")
 _DATED = re.compile(r"\s?\([^()\n]{0,40}\d[^()\n]{0,40}\)")
 _WHICH = re.compile(r",\s(?:which|who|whose|where)\s[^.,;\n]{1,80}(?=[.,;]|$)")
@@ -63,7 +64,7 @@ _SORTED = re.compile(
 )
 """In a question that says the order of the answer itself."""
 _PLACED = re.compile(
-    r"\bin\s(?:between|the\smiddle)\b|\b(?:is|comes?|follows?)\s(?:before|after)\b|\b(?:second|third|last|\w+est)\b.*\bfirst\b",
+    r"\bin\s(?:between|the\smiddle)\b|\b(?:is|comes?|follows?)\s(?:before|after)\b|\b(?:second|third|last|\w{2,9}est)\b.{0,200}\bfirst\b",
     re.IGNORECASE | re.DOTALL,
 )
 """Words that give the items places in another order: "A is first, C is last, and B is in between"."""
@@ -78,7 +79,7 @@ _INTRODUCTION = re.compile(
 
 def split(answer: str) -> list[str]:
     """The items of a list answer in order, without marks, introductions and final punctuation."""
-    answer = answer.strip()
+    answer = _CHECKED.sub("", _UNCHECKED.sub("", answer)).strip()
     if (items := _json_items(answer)) is not None:
         return items
     if [m["n"] for m in _INLINE_MARK.finditer(answer)][:2] in (["1", "2"], ["a", "b"]) and "\n" not in answer:
@@ -236,7 +237,10 @@ def _json_items(answer: str) -> list[str] | None:
 def _clean(items: Sequence[str]) -> list[str]:
     if len(items) > 2:
         items = [*items[:-1], re.sub(r"^\s*or\s+", "", items[-1])]  # "solid, liquid, or gas"
-    cleaned = [re.sub(r"^\s*(?:and|then|plus|both|first|finally|lastly)\b[\s:,]*", "", i, flags=re.I) for i in items]
+    cleaned = [
+        re.sub(r"^\s*(?:and|then|plus|but also|as well as|also|both|first|finally|lastly)\b[\s:,]*", "", i, flags=re.I)
+        for i in items
+    ]
     cleaned = [i.strip().strip("\"'`*“”").rstrip(".!,;").strip() for i in cleaned]
     return [i for i in cleaned if i and not _ASIDE.fullmatch(i)]
 

@@ -85,6 +85,7 @@ _LEAST = 3
 """Most words of a sentence in which a name may have a small letter although others have a capital."""
 _DID = re.compile(r"[A-Z]\S+\s(?!upon\b|over\b|under\b)[a-z]{4,}\s[A-Z]")
 """The beginning of a short sentence: "Voltaire wrote Candide."."""
+_AGREES = re.compile(r"\?\W*(?:yes|yep|yeah|correct|exactly|right|i think so)\b", re.IGNORECASE)
 _SHORT = 8
 """Most words of an answer or a correction that is too short to contain another answer."""
 _BARE = 3
@@ -168,7 +169,8 @@ def _named(plain: str, said: Sequence[str], golds: Sequence[str]) -> NameVerdict
     spoken = [tokens(s) for s in said]
     roles = [mentions.best(s, names) for s in spoken]
     if all(role is None for role in roles):
-        unread = len(plain) > _NEAR and text.has_any(plain, golds)  # a very long text is not read sentence by sentence
+        # a very long text is not read sentence by sentence, and "Prague? Yes, he was born there." asks first
+        unread = (len(plain) > _NEAR or _AGREES.search(plain)) and text.has_any(plain, golds)
         return NameVerdict(None, "named in passing") if unread else _absent(said[0], golds)
     bare = _bare(said[0]) and not _SECOND_STEP.search(plain)
     if bare and len(said) > 1 and roles[0] is None:

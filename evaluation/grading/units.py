@@ -53,7 +53,7 @@ _MAKES = re.compile(
 """Between a number and the same one in another unit."""
 _COMPOUND = re.compile(r"\W*(?:(?:\d[\d.,]*|[a-z]+)\s?[a-z]{1,12}\.?(?:,?\sand\s|,\s|\s)?){2,4}\W*", re.IGNORECASE)
 _NO = r"(?:\b(?:no|zero)|(?:\bnot|n't)\s(?:(?:have|contain)\s)?any)"
-_CHANCE = re.compile(r"\s*in\s+(?:every\s+)?", re.IGNORECASE)
+_CHANCE = re.compile(r"[\s-]*in(?:\s+(?:every\s+)?|-)", re.IGNORECASE)
 _MOST_CHANCES = 100
 """\"One in four" is a share, "the 500 in 1999" is not."""
 

@@ -339,4 +339,12 @@ def metrics_from_file(
     invalid = sum(row.outcome == "invalid" for row in rows)
     found = protocols.metrics_from_rows(rows, protocol, compat, cases=by_id)
     check_needed(rows, protocol, str(graded))
+    if by_id is not None:
+        asked = {row.case: None for row in rows}
+        for ids, said in (
+            ([c for c in asked if c not in by_id], f"of {graded} are not in {cases}"),
+            ([c for c in by_id if c not in asked], f"of {cases} have no row in {graded}"),
+        ):
+            if ids:
+                found = replace(found, warnings=(*found.warnings, f"{len(ids)} cases {said} (first: {ids[0]!r})"))
     return found, invalid

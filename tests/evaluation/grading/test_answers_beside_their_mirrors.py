@@ -1115,6 +1115,14 @@ ORDERS = [
     ("list", "2, 3, 5", "60/2 = 30\n30/2 = 15\n15/3 = 5\n\nPrime factors: 2, 3, 5", FACTORS, RIGHT),
     ("list", "2, 3, 5", "60/2 = 30\n30/2 = 15\n\nPrime factors: 2, 15", FACTORS, WRONG),
     ("list", "2, 3, 5", "-", FACTORS, OPEN),
+    ("list", "Spain and France", "- [x] Spain\n- [x] France\n- [ ] Italy", BORDERS, RIGHT),
+    ("list", "Spain and France", "- [x] Spain\n- [ ] France\n- [x] Italy", BORDERS, NOT_RIGHT),
+    ("list", "Spain and France", "Spain, of course, but also France.", BORDERS, RIGHT),
+    ("list", "Spain and France", "Spain, of course, but also Italy.", BORDERS, WRONG),
+    ("list", "Spain and France", "Spain as well as France", BORDERS, RIGHT),
+    ("list", "Spain and France", "Spain as well as Italy", BORDERS, WRONG),
+    ("number", "1/6", "There is a 1-in-6 chance (about 16.7%).", None, RIGHT),
+    ("number", "1/6", "There is a 1-in-5 chance (about 20%).", None, WRONG),
 ]
 SPEED, RUN = "What is its average speed in kilometres per hour?", "How fast is it in m/s?"
 SPEEDS = [
@@ -1136,6 +1144,7 @@ SPEEDS = [
     ),
 ]
 DAYS, SIGNED = "Which date is 10 days after 25 February 2024?", "In what year was the treaty signed?"
+LANDED = "When did the Apollo 11 mission land on the Moon?"
 BORN, ABSTAIN = "In which city was Franz Kafka born?", {"abstained"}
 AFTERWORDS = [
     (
@@ -1153,12 +1162,16 @@ AFTERWORDS = [
         WRONG,
     ),
     ("date", "2024-03-06", "February 2024 has 29 days. 25 February 2024 plus 10 days is 6 March 2024.", DAYS, RIGHT),
+    ("date", "1969-07-20", "Apollo 11 launched on July 20, 1969 and landed on July 24, 1969.", LANDED, NOT_RIGHT),
+    ("date", "1969-07-20", "Apollo 11 launched on July 16, 1969 and landed on July 20, 1969.", LANDED, RIGHT),
     ("date", "1648", "Year: 1648\nTalks began: 1644", SIGNED, RIGHT),
     ("date", "1648", "Year: 1644\nTalks ended: 1648", SIGNED, NOT_RIGHT),
     ("text", "Prague", "Kafka was born in Budapest, raised in Prague.", BORN, NOT_RIGHT),
     ("text", "Prague", "Kafka was born in Prague, raised in Vienna.", BORN, RIGHT),
     ("text", "Prague", "I apologize for my mistake earlier. The city is Prague, not Vienna.", BORN, RIGHT),
     ("text", "Prague", "I apologize for my mistake earlier. The city is Vienna, not Prague.", BORN, WRONG),
+    ("text", "Prague", "Prague? Yes \u2014 Kafka was born there.", BORN, NOT_WRONG),
+    ("text", "Prague", "Vienna? Yes \u2014 Kafka was born there.", BORN, NOT_RIGHT),
     ("text", "Prague", "Unfortunately I can't verify that.", BORN, ABSTAIN),
     ("text", "Prague", "I can't verify that, but I think it is Prague.", BORN, RIGHT),
     ("boolean", "no", "91 is 7 x 13 and not even.\n\n**Verdict: No** \u2714", "Is 91 prime?", RIGHT),

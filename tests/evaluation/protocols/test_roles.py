@@ -200,3 +200,18 @@ def test_failed_wholes_of_one_step_need_no_scaffolds(tmp_path: Path) -> None:
     asked += [("b", role, "correct") for role in ("whole", "part:0", "part:1")]
     path.write_text("".join(json.dumps({"case": c, "role": r, "outcome": o}) + "\n" for c, r, o in asked))
     assert metrics_from_file(path, "scaffolding")[0].metrics
+
+
+def test_cases_without_rows_and_rows_without_a_case_are_told_where_a_case_file_is_given(tmp_path: Path) -> None:
+    rows, cases = tmp_path / "rows.jsonl", tmp_path / "cases.jsonl"
+    graded = [{"case": "a", "role": r, "outcome": "correct"} for r in ("part:0", "part:1", "whole")]
+    rows.write_text("".join(json.dumps(row) + "\n" for row in graded), encoding="utf-8")
+    parts = [{"question": "p?", "answer": "1"}, {"question": "q?", "answer": "2"}]
+    asked = {"id": "b", "question": "w?", "answer": "3", "parts": parts}
+    cases.write_text(json.dumps(asked) + "\n", encoding="utf-8")
+    warnings = metrics_from_file(rows, "compositionality-gap", cases)[0].warnings
+    assert [w for w in warnings if "not in" in w and "'a'" in w] and [
+        w for w in warnings if "no row" in w and "'b'" in w
+    ]
+    cases.write_text(json.dumps({**asked, "id": "a"}) + "\n", encoding="utf-8")
+    assert not [w for w in metrics_from_file(rows, "compositionality-gap", cases)[0].warnings if "first:" in w]
