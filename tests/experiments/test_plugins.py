@@ -119,12 +119,23 @@ def test_a_probe_that_returns_something_else_is_said(
         PROBES["three"].run(None, [], None, None)
 
 
+@pytest.mark.parametrize(
+    ("drawn", "said"),
+    [
+        ("7", "figure seven: returned int"),
+        ("Drawing(Figure().subplots(), [], '')", "figure of its Drawing is of type Axes"),
+        ("Drawing(Figure(), {'x': [1]}, '')", "rows of its Drawing is of type dict"),
+        ("Drawing(Figure(), ['x'], '')", "rows of its Drawing is of type list"),
+        ("Drawing(Figure(), [], None)", "caption of its Drawing is of type NoneType"),
+    ],
+)
 def test_a_figure_that_returns_something_else_is_said(
-    synthetic: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    synthetic: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drawn: str, said: str
 ) -> None:
     monkeypatch.setattr(FIGURES, "added", {})
-    plugins.load_plugin(_file(tmp_path, "FIGURES = {'seven': lambda runs: 7}\n", "seven.py"))
-    with pytest.raises(InputError, match="figure seven: returned int"):
+    imports = "from matplotlib.figure import Figure\nfrom composcope.experiments.figures.drawing import Drawing\n"
+    plugins.load_plugin(_file(tmp_path, f"{imports}FIGURES = {{'seven': lambda runs: {drawn}}}\n", "seven.py"))
+    with pytest.raises(InputError, match=said):
         draw("seven", [synthetic.make_run(tmp_path / "r", n=6, probes=())])
 
 
