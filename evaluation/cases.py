@@ -127,7 +127,7 @@ def check_cases(cases: Iterable[Case], where: str, places: Sequence[str] = ()) -
         seen[case.id] = i
         out.append(case)
     if not out:
-        raise InputError(f"{where}: no cases; give at least one JSON line with id, question and answer")
+        raise InputError(f"{where}: no cases; give at least one, with id, question and answer")
     _check_atoms(out, where, places)
     return out
 

@@ -9,7 +9,7 @@ module's output is added to the residual stream.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, get_args
 
@@ -71,7 +71,7 @@ class Layer:
 class Anatomy:
     """The modules and sizes of a model. Pass one as ``load_model(anatomy=...)`` if the search fails."""
 
-    layers: tuple[Layer, ...]
+    layers: tuple[Layer, ...] = field(repr=False)  # pages of modules
     n_heads: int
     n_kv_heads: int
     d_head: int

@@ -88,6 +88,8 @@ def check_site(site: Site, n_layers: int, n_experts: int | None = None) -> None:
         raise ModelError(f"{site}: no such kind; use one of {', '.join(KINDS)}")
     if not 0 <= site.layer < n_layers:
         raise ModelError(f"{site}: the model has {n_layers} layers (0-{n_layers - 1})")
+    if site.expert is not None and site.kind != "neuron":
+        raise ModelError(f'{site}: only the kind "neuron" exists per expert; a head is named head={site.expert}')
     whole = isinstance(site.expert, Integral)
     if site.expert is not None and (n_experts is None or not whole or not 0 <= site.expert < n_experts):
         have = "no experts" if n_experts is None else f"{n_experts} experts (0-{n_experts - 1})"

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
+from ..errors import InputError
 from ..files import Row, put_in_place, to_csv
 
 
@@ -32,6 +33,22 @@ class ProbeResult:
     values: Sequence[Row] = ()
     """One number per example: ``case``, ``role``, ``kind``, ``group``, ``cluster``, ``quantity``, ``value``; used to
     compare two runs."""
+
+    def __post_init__(self) -> None:
+        """Raise ``InputError`` for rows, tensors and axes that cannot be written."""
+        for what, rows in (("table", self.table), ("values", self.values)):
+            if not (isinstance(rows, Sequence) and all(isinstance(row, Mapping) for row in rows)):
+                raise InputError(f"probe {self.probe}: {what} is no list of rows; give one dictionary per row")
+        for name, tensor in self.tensors.items():
+            if not isinstance(tensor, torch.Tensor):
+                found = type(tensor).__name__
+                raise InputError(f"probe {self.probe}: tensor {name!r} is of type {found}; give a torch.Tensor")
+            axes = self.axes.get(name)
+            if axes is not None and len(axes) != tensor.dim():
+                raise InputError(
+                    f"probe {self.probe}: tensor {name!r} of shape {tuple(tensor.shape)} has the axes {tuple(axes)}; "
+                    "name each axis once"
+                )
 
     def save(self, folder: str | Path) -> Path:
         """Write ``table.csv``, ``tensors.safetensors``, ``values.csv`` and ``result.json`` (axes, settings, warnings).

@@ -127,6 +127,8 @@ def load(spec: str | Path, named: Mapping[str, Loader] | None = None) -> list[Ca
                 f"{text}: a CSV is read by a reader's name, such as agentcoma:{text} for AgentCoMa's columns; other "
                 "cases are given as JSON lines, one case a line, or read by a reader of your own (--plugin FILE)"
             )
+        if not path.exists() and (name in READERS or name in (named or {})):
+            raise InputError(f"{text}: is a reader; give it what it reads after a colon, such as {text}:FILE")
         return read_cases(path)
     loader = (named or {}).get(name) or READERS.find(name)
     if loader is None:

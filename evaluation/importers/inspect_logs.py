@@ -116,7 +116,7 @@ def _object(value: Any, path: object) -> dict[str, Any]:
 
 def _row(sample: Mapping[str, Any], task: str, model: str | None, options: Options, where: str) -> Graded:
     metadata = sample.get("metadata") or {}
-    case, role = place(metadata, f"{task}-{sample.get('id')}", options, where)
+    case, role = place({"id": sample.get("id"), **metadata}, f"{task}-{sample.get('id')}", options, where)
     name, score = _score(sample, options.scorer, where)
     outcome, reason = _verdict(sample, score, name, where)
     answer = (score or {}).get("answer")

@@ -79,7 +79,7 @@ def _metric(sample: Mapping[str, Any], wanted: str | None, where: str) -> str:
 
 def _row(sample: Mapping[str, Any], metric: str, task: str, model: str | None, options: Options, where: str) -> Graded:
     doc = sample["doc"]
-    case, role = place(doc, f"{task}-{sample['doc_id']}", options, where)
+    case, role = place({"doc_id": sample["doc_id"], **doc}, f"{task}-{sample['doc_id']}", options, where)
     outcome, reason = outcome_of(sample.get(metric), metric, where)
     return Graded(
         case, role, outcome, task, model=model, reason=reason, match=metric, answer=_answer(sample),

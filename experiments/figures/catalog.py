@@ -1,6 +1,6 @@
 """The catalog of figures by name, and ``composcope plot``; each figure describes itself (``drawing.figure``)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from ...terminal import Bar, words
 from ..config import flag
 from ..run.folder import find_runs, is_run, runs_in, unfinished
 from ..run.reader import RunData
-from .drawing import Drawing, Figure, of_function, write
+from .drawing import Drawing, Figure, Sheet, of_function, write
 from .look import WIDTHS, Look
 
 FIGURES: Registry[Figure] = Registry("figures", lambda value: isinstance(value, Figure), __package__, of_function)
@@ -37,6 +37,15 @@ def draw(figure_id: str, runs: Iterable[str | Path | RunData], **options: object
     if not isinstance(drawing := found(read, **given), Drawing):
         kind = f"{Drawing.__module__}.{Drawing.__name__}"
         raise InputError(f"figure {figure_id}: returned {type(drawing).__name__}; a figure returns a {kind}")
+    rows = isinstance(drawing.rows, Sequence) and all(isinstance(row, Mapping) for row in drawing.rows)
+    for part, fits, needed in (
+        ("figure", isinstance(drawing.figure, Sheet), "a figure of matplotlib"),
+        ("rows", rows, "a list with one dictionary per mark"),
+        ("caption", isinstance(drawing.caption, str), "a text"),
+    ):
+        if not fits:
+            found = type(getattr(drawing, part)).__name__
+            raise InputError(f"figure {figure_id}: {part} of its Drawing is of type {found}; give {needed}")
     return of_runs(drawing, read)
 
 

@@ -63,8 +63,6 @@ def tap(layer: Layer, site: Site) -> Tap:
 
 
 def _expert_tap(layer: Layer, site: Site) -> Tap:
-    if site.kind != "neuron":
-        raise ModelError(f'{site}: only the kind "neuron" exists per expert')
     if layer.experts is None or layer.down is not None:
         raise ModelError(f"{site}: this layer's MLP has no experts; leave expert out")
     n = experts.count(experts.required(layer.experts))

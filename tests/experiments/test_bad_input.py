@@ -144,7 +144,7 @@ def test_a_tokenizer_without_chat_template_is_asked_raw_and_chat_is_refused(
         ),
         ('{"id": "a", "question": "q", "answer": "1"}\n' * 2, "cases.jsonl:2: id 'a' was already used by line 1"),
         ('{"id": "a",\n', "cases.jsonl:1: not valid JSON"),
-        ("\n", "no cases; give at least one JSON line"),
+        ("\n", "no cases; give at least one"),
     ],
 )
 def test_a_broken_case_file_is_refused_with_line_and_field(

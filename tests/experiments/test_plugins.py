@@ -103,19 +103,43 @@ def test_a_plugin_that_was_edited_is_loaded_again_and_replaces_what_it_defined(t
     assert {f["file"]: f["sha256"] for f in provenance.plugin_files()}["edited.py"] == loaded
 
 
-def test_a_probe_that_returns_something_else_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        ("3", "probe three: returned int"),
+        ("ProbeResult('three', 5)", "probe three: table is no list"),
+        ("ProbeResult('three', [], values=[('a', 1.0)])", "probe three: values is no list"),
+        ("ProbeResult('three', [], {'h': [1.0]})", "probe three: tensor 'h' is of type list"),
+        ("ProbeResult('three', [], {'h': zeros(2, 3)}, {'h': ('example',)})", r"tensor 'h' of shape \(2, 3\)"),
+    ],
+)
+def test_a_probe_that_returns_something_else_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, result: str, said: str
+) -> None:
     monkeypatch.setattr(PROBES, "added", {})
-    plugins.load_plugin(_file(tmp_path, "PROBES = {'three': lambda lm, examples: 3}\n", "three.py"))
-    with pytest.raises(InputError, match="probe three: returned int"):
+    imports = "from torch import zeros\nfrom composcope.probes import ProbeResult\n"
+    plugins.load_plugin(_file(tmp_path, f"{imports}PROBES = {{'three': lambda *_: {result}}}\n", "three.py"))
+    with pytest.raises(InputError, match=said):
         PROBES["three"].run(None, [], None, None)
 
 
+@pytest.mark.parametrize(
+    ("drawn", "said"),
+    [
+        ("7", "figure seven: returned int"),
+        ("Drawing(Figure().subplots(), [], '')", "figure of its Drawing is of type Axes"),
+        ("Drawing(Figure(), {'x': [1]}, '')", "rows of its Drawing is of type dict"),
+        ("Drawing(Figure(), ['x'], '')", "rows of its Drawing is of type list"),
+        ("Drawing(Figure(), [], None)", "caption of its Drawing is of type NoneType"),
+    ],
+)
 def test_a_figure_that_returns_something_else_is_said(
-    synthetic: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    synthetic: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drawn: str, said: str
 ) -> None:
     monkeypatch.setattr(FIGURES, "added", {})
-    plugins.load_plugin(_file(tmp_path, "FIGURES = {'seven': lambda runs: 7}\n", "seven.py"))
-    with pytest.raises(InputError, match="figure seven: returned int"):
+    imports = "from matplotlib.figure import Figure\nfrom composcope.experiments.figures.drawing import Drawing\n"
+    plugins.load_plugin(_file(tmp_path, f"{imports}FIGURES = {{'seven': lambda runs: {drawn}}}\n", "seven.py"))
+    with pytest.raises(InputError, match=said):
         draw("seven", [synthetic.make_run(tmp_path / "r", n=6, probes=())])
 
 

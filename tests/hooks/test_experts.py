@@ -138,6 +138,8 @@ def test_mistakes_with_experts_are_one_clear_line() -> None:
         (mixture, Site(0, "neuron"), r"name one: Site\(0, \"neuron\", 0..3\)"),
         (mixture, Site(0, "neuron", 4), r"4 experts \(0-3\)"),
         (mixture, Site(0, "mlp_out", 1), "only the kind"),
+        (mixture, Site(0, "pattern", 1), "a head is named head=1"),
+        (dense, Site(0, "head", 1), "a head is named head=1"),
         (dense, Site(0, "neuron", 0), "no experts"),
     ):
         with pytest.raises(ModelError, match=text) as error:

@@ -505,6 +505,7 @@ def test_a_model_and_a_run_show_themselves_in_one_line() -> None:
         "torch.float32 on cpu>"
     )
     assert repr(run) == f'<run: logits 2x9x{run.logits.shape[-1]}; Site(0, "resid_post") 2x9x{lm.anatomy.d_model}>'
+    assert repr(lm.anatomy).startswith(f"Anatomy(n_heads={lm.anatomy.n_heads}, ") and len(repr(lm.anatomy)) < 250
     assert len(repr(lm.run(ids_of(), read=[Site(0, k) for k in KINDS]))) < 250  # type: ignore[arg-type]
 
 

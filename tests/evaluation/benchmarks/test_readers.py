@@ -194,6 +194,8 @@ def test_specs_are_a_path_a_reader_or_a_name_handed_down(tmp_path: Path) -> None
     assert load("world:two", {"world": lambda rest: [Case(rest, "q", "1")]})[0].id == "two"
     with pytest.raises(InputError, match=r"nobody:x: no such benchmark.*agentcoma, .*multiarith.*--plugin FILE"):
         load("nobody:x")
+    with pytest.raises(InputError, match=r"musique: is a reader; .*musique:FILE"):
+        load("musique")
     with pytest.raises(InputError, match="no such benchmark file"):
         load(tmp_path / "absent.jsonl")
     with pytest.raises(InputError, match=re.escape("absent.json: no such file; give Bamboogle")):

@@ -178,9 +178,9 @@ TWO = {"a": {"value": "C"}, "b": {"value": "I"}}
             "samples_x.jsonl",
             {**SAMPLE, "doc": {"b": 1, "a": 2}},
             {"role_field": "r"},
-            ("--role-field r", "it has a, b"),
+            ("--role-field r", "it has a, b, doc_id"),
         ),
-        ("samples_x.jsonl", {**SAMPLE, "doc": {"r": ""}}, {"role_field": "r"}, ("--role-field r", "it has r")),
+        ("samples_x.jsonl", {**SAMPLE, "doc": {"r": ""}}, {"role_field": "r"}, ("--role-field r", "it has doc_id, r")),
         ("log.json", {**LOG, "samples": []}, {}, ("{path}", "no samples")),
         ("log.json", {"version": 2, "eval": 3}, {}, ("{path}", "'eval'")),
         ("log.json", [LOG], {"kind": "inspect"}, ("{path}", "'eval'")),
@@ -247,6 +247,9 @@ def test_options_choose_among_scorers_and_filters_and_name_case_and_role(tmp_pat
     sample = {**SAMPLE, "doc": {"item": 0, "place": "part:1"}, "metrics": ["exact_match", "f1"], "f1": 0}
     assert one("samples_x.jsonl", sample, **named) == ("0", "part:1", "correct", "exact_match")
     assert one("samples_x.jsonl", sample, scorer="f1") == ("x-1", "whole", "incorrect", "f1")
+    tasks = {"case_field": "doc_id", "role": "part:0"}  # one task per part, with the cases in the same order
+    assert one("samples_x.jsonl", sample, scorer="f1", **tasks) == ("1", "part:0", "incorrect", "f1")
+    assert one("log.json", log, scorer="a", case_field="id") == ("7", "whole", "correct", "a")
     assert one("samples_x.jsonl", {**SAMPLE, **COUNTED}) == ("x-1", "whole", "correct", "f1")
     unscored = {**LOG, "samples": [{"id": 7}]}
     assert one("log.json", unscored, scorer="a") == ("log-7", "whole", "invalid", "a")

@@ -185,7 +185,7 @@ def test_results_that_were_scored_otherwise_are_not_replaced_without_a_word(
     (labels := tmp_path / "labels.jsonl").write_text(json.dumps({"case": "c0", "label": True}))
     score: Any
     silent: Any = Said()
-    for score, options, said in (
+    for score, options, lost in (
         ({}, {}, ""), ({"compat": "agentcoma", "labels": labels}, {}, "--compat agentcoma and --human-labels"),
         ({"labels": labels}, {}, "--human-labels"), ({"compat": "agentcoma"}, {"compat": "agentcoma"}, ""),
     ):  # fmt: skip
@@ -193,12 +193,12 @@ def test_results_that_were_scored_otherwise_are_not_replaced_without_a_word(
         capsys.readouterr()
         ran[0](**options)
         told = [line for line in capsys.readouterr().err.splitlines() if "that were scored with" in line]
-        assert [line.split("with ")[1].split(" are ")[0] for line in told] == [said] * bool(said)
+        assert [line.split("with ")[1].split(" are ")[0] for line in told] == [lost] * bool(lost)
     (run / "metrics.json").write_text("{")
     ran[0]()
     assert RunData(run).counted_now().compat is None, "a broken file is written again"
     for given, named in (({"compat": "agentcoma"}, False), ({"compat": "agentcoma"}, False), ({}, True), ({}, False)):
-        said = Said()
+        said: Any = Said()
         evaluate.rescore(run, said, given.get("compat"))  # also where an audit is drawn or counted
         assert any("--compat agentcoma are replaced" in line for line in said.lines) == named
 
