@@ -12,6 +12,7 @@ from tiny_models import tiny
 from composcope.errors import InputError, ModelError
 from composcope.hooks import load_model
 from composcope.probes import lookback
+from composcope.probes.lookback import measuring
 
 PROMPTS = [np.random.default_rng(n).integers(3, 97, n).tolist() for n in (13, 9, 16)]
 SPANS = [(4, 9), (3, 7), (5, 12)]
