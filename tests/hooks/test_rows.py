@@ -127,6 +127,12 @@ def test_states_are_read_where_the_queries_are() -> None:
         for n, prompt in enumerate(PROMPTS):
             expected = lm.run(torch.tensor([prompt]), read=[site]).acts[site][0, -1]
             assert torch.allclose(prefix.states[site][n], expected, atol=1e-5)
+    chosen = prefix.select([2, 0])
+    assert torch.equal(chosen.states[site], prefix.states[site][[2, 0]])
+    assert (chosen.queries, chosen.tokens.tolist()) == (
+        (prefix.queries[2], prefix.queries[0]),
+        [PROMPTS[2][-1], PROMPTS[0][-1]],
+    )
 
 
 def test_attention_that_rows_cannot_reproduce_is_refused() -> None:
@@ -189,7 +195,10 @@ def test_rows_that_differ_in_half_precision_may_have_been_routed_otherwise(
     assert ("routers choose other experts by the rounding of torch.bfloat16" in str(error.value)) is routed
 
 
-@pytest.mark.parametrize(("said", "kind"), [("size mismatch, got 3", ModelError), ("the device is gone", RuntimeError)])
+@pytest.mark.parametrize(("said", "kind"), [
+    ("size mismatch, got 3", ModelError), ("the device is gone", RuntimeError),
+    ("CUDA out of memory: tried to make a view of size 9", RuntimeError),
+])  # fmt: skip
 def test_only_errors_about_shapes_mean_that_a_model_takes_no_rows(said: str, kind: type[Exception]) -> None:
     lm = load_model(tiny("llama"))
     prefix = prefill(lm, [PROMPTS[0]])
