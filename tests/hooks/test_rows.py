@@ -15,10 +15,11 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
+from composcope.hooks.attention import Call, visible
 from composcope.hooks.decode import Variants, _leaders, _padded, _Taken, _taken, decode
 from composcope.hooks.edits import Knockout, Skip
 from composcope.hooks.ragged import RaggedRows, inputs_reordered
-from composcope.hooks.rows import _attend, check_unchanged, prefill, step
+from composcope.hooks.rows import _attend, _window, check_unchanged, prefill, step
 from composcope.hooks.suffix import suffix
 
 from ..tiny_models import CONFIGS, tiny
@@ -106,6 +107,32 @@ def test_a_variant_that_ought_to_change_nothing_is_decoded_where_it_does() -> No
     tokens, _ = decode(lm, prefix, Variants([0] * 3, [1] * 3, states, same=[True] * 3), 4, [])
     assert tokens[1:].tolist() == [recomputed(lm, prompt, 1, f, 4) for f in FACTORS]
     assert tokens[0].tolist() == tokens[1].tolist() != tokens[3].tolist()
+
+
+def test_a_state_may_be_put_in_before_the_first_block() -> None:
+    lm = load_model(tiny("llama"))
+    site, prompt = Site(0, "resid_pre"), PROMPTS[0]
+    prefix = prefill(lm, [prompt], read=[site])
+    state = -2 * prefix.states[site]
+    _, logits = decode(lm, prefix, Variants([0], [-1], state), 1, [])
+    with torch.no_grad():
+        edit = {site: lambda x: torch.cat([x[:, :-1], state[None]], 1)}
+        expected = lm.run(torch.tensor([prompt]), edit=edit).logits[0, -1]
+    assert torch.allclose(logits[1], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("where", ["call", "configuration", "layers"])
+def test_a_window_that_a_model_puts_into_its_mask_alone_is_found_in_its_configuration(where: str) -> None:
+    q = torch.zeros(1, 1, 5, 4)
+    given = {"sliding_window": 3} if where == "call" else {}
+    call = Call(torch.nn.Identity(), q, q, q, visible(0, 5, 3)[None, None], given, lambda *_, **__: (q, None))
+    layers = {"layer_types": ["full_attention"]} if where == "layers" else {}
+    config = SimpleNamespace(sliding_window=3, **layers)
+    if where == "layers":  # then the number in the configuration is of other layers
+        with pytest.raises(ModelError, match="attends to 3 of 5 keys, which a sliding window of None does not explain"):
+            _window(call, 0, config)
+    else:
+        assert _window(call, 0, config) == 3
 
 
 @pytest.mark.parametrize("name", ["llama", "mistral", "gemma2", "gpt2"])
