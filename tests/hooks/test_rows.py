@@ -173,6 +173,8 @@ def test_attention_that_rows_cannot_reproduce_is_refused() -> None:
     object.__setattr__(wrong, "final", 1.5 * wrong.final)
     with pytest.raises(ModelError, match="differs from the full forward pass"):
         suffix(lm, PROMPTS[0], wrong, [], start=3, stop=len(PROMPTS[0]))
+    with pytest.raises(ModelError, match="differs from the full forward pass"):
+        suffix(lm, PROMPTS[0], wrong, [], start=len(PROMPTS[0]) - 1, stop=len(PROMPTS[0]))
 
 
 def test_rows_do_not_depend_on_what_another_attention_makes_of_a_mask(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -327,6 +329,10 @@ def test_inputs_by_position_follow_the_rows_of_their_block() -> None:
     with inputs_reordered(blocks, rows, 3):
         for block in blocks:
             block(hidden, [angles], cos=(angles, other), flag=True, one=torch.arange(3.0))
+            given = block.got
+            states = torch.arange(15.0).reshape(1, 3, 5)  # these have the order of the rows already
+            assert torch.equal(block(states), states) and torch.equal(block(hidden_states=states), states)
+            block.got = given
     assert all(torch.equal(b.got[0][0], angles[:, e]) for b, e in zip(blocks, ([0, 1, 2], [2, 0, 0]), strict=True))
     assert torch.equal(blocks[1].got[1]["cos"][0], angles[:, [2, 0, 0]]) and torch.equal(
         blocks[1].got[1]["cos"][1], other
