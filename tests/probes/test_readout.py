@@ -22,7 +22,15 @@ from composcope.probes.examples import Example
 from composcope.probes.readout import Reading, Scores, lens, over_examples, patchscope
 from composcope.probes.readout.examples import _departure, _entity, _named, _rows, collect_readings, upper
 from composcope.probes.readout.examples import _places as readout_places
-from composcope.probes.readout.readings import PartPrompt, _read, elsewhere, name_tokens, repeating_prompt, ridge
+from composcope.probes.readout.readings import (
+    PartPrompt,
+    _read,
+    elsewhere,
+    lens_by_token,
+    name_tokens,
+    repeating_prompt,
+    ridge,
+)
 from composcope.probes.readout.readings import entity_vectors as vectors_of
 from composcope.probes.result import ProbeResult
 from composcope.probes.slots import Slot
@@ -177,6 +185,29 @@ def test_the_lens_is_centred_by_texts_whose_right_name_is_another() -> None:
     assert got[0, 0, 0].tolist() == [6.0, 9.0, 6.0, 9.0 - 2 + 2]  # a: texts 1, 2; b: text 2; c: text 1; d: texts 1, 2
     with pytest.raises(NoCasesError, match="'a'"):
         elsewhere(x[:2], names, [_of(0, "a"), _of(1, "a")])
+
+
+def test_every_token_of_a_response_is_centred_by_all_tokens_of_the_other_texts() -> None:
+    lm, names, layers = load_model(tiny("llama")), {"a": (9,), "b": (31,), "c": (50,), "d": (8,)}, [0, 2]
+    texts, first = [(1, 40, 12, 77, 5), (1, 22, 3, 60), (1, 7, 90, 18, 33, 71)], [2, 1, 3]
+    absent = [("b", "c", "d"), ("a", "d"), ("a", "b", "d")]
+    readings = [Reading(t, {"end": (1,)}, "bridge", n, f) for t, n, f in zip(texts, "abc", absent, strict=True)]
+    places = [{str(p): (p,) for p in range(at, len(t))} for t, at in zip(texts, first, strict=True)]
+    raw = [
+        lens(lm, [replace(r, places=p)], names, centred=False, layers=layers)[0].values
+        for r, p in zip(readings, places, strict=True)
+    ]  # layer token name
+    usual = [x.mean(1) for x in raw]
+    for kept in ([0, 2], [1]):
+        got = lens_by_token(lm, readings, names, first, kept, layers)
+        for i, found in zip(kept, got, strict=True):
+            left = raw[i].clone()
+            for n, name in enumerate(names):
+                others = [usual[j][:, n] for j, r in enumerate(readings) if j != i and r.right != name]
+                left[:, :, n] -= torch.stack(others).mean(0)[:, None]
+            foils = [list(names).index(f) for f in absent[i]]
+            above = (left[:, :, i, None] > left[:, :, foils]).float()
+            torch.testing.assert_close(found, above.mean(-1).mean(0))
 
 
 def test_a_text_from_which_several_names_are_read_is_not_centred_by_itself() -> None:
