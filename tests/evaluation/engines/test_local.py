@@ -267,6 +267,15 @@ def test_logits_that_are_not_numbers_stop_with_the_ask_named(make_llama: Any, to
         list(LocalEngine(model, tokenizer).answer([make_ask(case="bad")]))
 
 
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_logits_that_are_not_finite_are_refused_in_rows_that_go_on_alone(bad: float) -> None:
+    good, other = (decoding.DecodedRow((1, 2), 4, frozenset(), where=name) for name in ("good", "other"))
+    logits = torch.tensor([[0.5, 2.0, 1.0], [bad, bad, bad]])
+    with pytest.raises(ModelError, match=f"^other: the logits of token 1 are {bad}"):
+        decoding.choose(logits, [good, other])
+    assert decoding.choose(logits, [good, None])[0] == 1
+
+
 class SmallMemory(torch.nn.Module):
     """Makes a model run out of memory above a number of rows, or above a number of rows times steps."""
 
