@@ -18,7 +18,7 @@ from composcope.errors import ModelError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.engines import decoding
 from composcope.evaluation.engines.base import cut_after_stop
-from composcope.evaluation.engines.local import LocalEngine
+from composcope.evaluation.engines.local import LocalEngine, _Prepared
 from composcope.evaluation.engines.text import StopFinder, decode, special_thinking_marks
 from composcope.evaluation.journal import ask_identity
 
@@ -265,6 +265,17 @@ def test_logits_that_are_not_numbers_stop_with_the_ask_named(make_llama: Any, to
         model.model.layers[1].mlp.down_proj.weight[0, 0] = float("nan")
     with pytest.raises(ModelError, match=r"case 'bad', role 'whole': the logits of token 1 are nan.*float32"):
         list(LocalEngine(model, tokenizer).answer([make_ask(case="bad")]))
+
+
+def test_stop_strings_are_looked_for_by_whether_the_prompt_has_opened_the_thinking(
+    make_llama: Any, tokenizer: Any, make_ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = LocalEngine(make_llama(), tokenizer)
+    monkeypatch.setattr(LocalEngine, "_opens_thinking", lambda self, ids: ids[-1] == 7)
+    asks = [(make_ask(stop=stop), ids) for stop in (("\n",), ("#",)) for ids in ((5, 7), (5, 6), (4, 7))]
+    finders: list[Any] = [engine._row(_Prepared(ask, ids, 4)).stop for ask, ids in asks]
+    assert [f.opened for f in finders] == [True, False, True] * 2
+    assert [f.stops for f in finders] == [("\n",)] * 3 + [("#",)] * 3
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
