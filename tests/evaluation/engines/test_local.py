@@ -278,6 +278,26 @@ def test_stop_strings_are_looked_for_by_whether_the_prompt_has_opened_the_thinki
     assert [f.stops for f in finders] == [("\n",)] * 3 + [("#",)] * 3
 
 
+def test_the_random_numbers_of_a_sample_are_those_of_its_ask_whatever_the_model(
+    make_llama: Any, make_gpt2: Any, tokenizer: Any, make_ask: Any
+) -> None:
+    engines = [LocalEngine(model, tokenizer) for model in (make_llama(), make_gpt2(seed=1))]
+    asks = [make_ask(temperature=0.7), make_ask(temperature=0.7, case="another"), make_ask()]
+    seeds = [[engine._row(_Prepared(ask, (5, 7), 4)).seed for ask in asks] for engine in engines]
+    assert seeds[0] == seeds[1] and engines[0].identity != engines[1].identity
+    assert None not in seeds[0][:2] and seeds[0][2] is None
+
+
+@pytest.mark.parametrize("stop", ["é", "。", ". ", "a\n", "#"])
+def test_a_stop_string_is_found_though_no_token_of_its_own_shows_its_last_character(stop: str) -> None:
+    def decode_bytes(ids: list[int], **_: Any) -> str:  # a token a byte, and no blank at the start of a text
+        return bytes(ids).decode("utf-8", "replace").lstrip()
+
+    ids = list(f"x{stop}".encode())
+    finder = StopFinder(SimpleNamespace(decode=decode_bytes), [stop])
+    assert [finder.found(ids[: n + 1]) for n in range(len(ids))] == [False] * (len(ids) - 1) + [True]
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
 def test_logits_that_are_not_finite_are_refused_in_rows_that_go_on_alone(bad: float) -> None:
     good, other = (decoding.DecodedRow((1, 2), 4, frozenset(), where=name) for name in ("good", "other"))
