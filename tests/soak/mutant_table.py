@@ -1096,5 +1096,11 @@ MUTANTS = (
     Mutant(E, 'right wholes are counted by size, too', 'not m.group.keys() - {"quadrant", "whole"}]', 'not m.group.keys() - {"quadrant"}]', PROFILES + " -k of_a_size"),
     Mutant(E, 'infinite logits are refused', 'row is not None and not bool(finite[b]):', 'row is not None and bool(torch.isnan(best[b])):', 'tests/evaluation/engines/test_local.py -k refused_in_rows'),
     Mutant(E, 'a failed reply counts as signed by another model', 'if response.finish_reason != "error" and isinstance(signed', 'if isinstance(signed', 'tests/evaluation/engines/test_hostile_servers.py -k signed_by_another'),
-    Mutant(H, 'a GGUF file is told in capitals, too', 'if path.suffix.lower() == ".gguf" and not path.is_dir():', 'if path.suffix == ".gguf" and not path.is_dir():', "tests/test_model_files.py -k 'not GGUF'"),
+    Mutant(H, 'a GGUF file is told in capitals, too', 'if path.suffix.lower() == ".gguf" and not path.is_dir():', 'if path.suffix == ".gguf" and not path.is_dir():', 'tests/test_model_files.py -k closed_hub'),
+    Mutant(E, 'every sample has the random numbers of its model', 'seed = ask_identity(ask, {}) if', 'seed = ask_identity(ask, self.identity) if', 'tests/evaluation/engines/test_local.py -k whatever_the_model'),
+    Mutant(E, 'a stop string whose last character no token shows', 'if all(c.isascii() and not c.isspace() for c in last) else None', '', 'tests/evaluation/engines/test_local.py -k though_no_token'),
+    Mutant(E, 'stop strings are found as in the first prompt', 'self._finders.setdefault((ask.stop, opened), finder)', 'self._finders.setdefault((ask.stop, True), finder)', 'tests/evaluation/engines/test_local.py -k looked_for_by_whether'),
+    Mutant(P, 'a control that cannot be read counts as another answer', 'if o.measure == "same" and o.kept is False]', 'if o.measure == "same" and not o.kept]', 'tests/probes/test_faithfulness.py -k no_other_answer'),
+    Mutant(E, 'requests that timed out at the server are not sent again', 'error.status_code in (408, 409, 429) or', 'error.status_code == 429 or', 'tests/evaluation/engines/test_odd_replies.py -k sent_again_where'),
+    Mutant(E, 'published problems lose their ids', 'row.get("id") or row.get("unique_id") or name', 'row.get("id") or name', 'tests/evaluation/benchmarks/test_scaffold_readers.py -k math'),
 )
