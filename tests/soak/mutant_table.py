@@ -1103,4 +1103,5 @@ MUTANTS = (
     Mutant(P, 'a control that cannot be read counts as another answer', 'if o.measure == "same" and o.kept is False]', 'if o.measure == "same" and not o.kept]', 'tests/probes/test_faithfulness.py -k no_other_answer'),
     Mutant(E, 'requests that timed out at the server are not sent again', 'error.status_code in (408, 409, 429) or', 'error.status_code == 429 or', 'tests/evaluation/engines/test_odd_replies.py -k sent_again_where'),
     Mutant(E, 'published problems lose their ids', 'row.get("id") or row.get("unique_id") or name', 'row.get("id") or name', 'tests/evaluation/benchmarks/test_scaffold_readers.py -k math'),
+    Mutant(P, 'a value from which the same answer follows is put in', 'if follows is None or same(follows, t.found.answer) or', 'if follows is None or', 'tests/probes/test_faithfulness.py -k same_answer_follows'),
 )
