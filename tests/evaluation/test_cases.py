@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
-from composcope.evaluation.cases import Case, Part, as_in_a_file, check_cases, read_cases, stated, write_cases
+from composcope.evaluation.cases import (
+    Case,
+    Part,
+    as_in_a_file,
+    check_cases,
+    hash_cases,
+    read_cases,
+    stated,
+    write_cases,
+)
 from composcope.evaluation.prompts import ABSTENTION
 
 LINE: dict[str, Any] = {"id": "a", "question": "q", "answer": "1", "parts": [{"question": "p", "answer": "2"}]}
@@ -41,6 +50,13 @@ def test_cases_survive_the_file(tmp_path: Path) -> None:
     )
     write_cases([full, Case("b", "q", "1")], tmp_path / "cases.jsonl")
     assert read_cases(tmp_path / "cases.jsonl") == [full, Case("b", "q", "1")]
+
+
+def test_a_hash_of_cases_is_of_what_they_say_and_of_their_order() -> None:
+    one, other = Case("a", "q", "1", meta={"x": 1, "y": {"u": 2, "v": 3}}), Case("b", "q", "1")
+    same = Case("a", "q", "1", meta={"y": {"v": 3, "u": 2}, "x": 1})
+    assert hash_cases([one, other]) == hash_cases([same, other]) != hash_cases([other, one])
+    assert hash_cases([one]) != hash_cases([Case("a", "q", "1", meta={"x": 1, "y": {"u": 2, "v": 4}})])
 
 
 def test_numbers_become_text_and_the_schema_of_a_run_s_file_is_read_over(tmp_path: Path) -> None:

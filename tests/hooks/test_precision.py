@@ -123,6 +123,20 @@ def test_the_model_is_as_before_when_something_breaks_halfway(error: type[BaseEx
     assert _state(model) == before and lm.dtype is torch.bfloat16 and load_model(model).identity == identity
 
 
+def test_buffers_in_half_precision_are_widened_as_weights_are() -> None:
+    model = tiny("llama").to(torch.bfloat16)  # type: ignore[arg-type]
+    block = model.model.layers[1]
+    block.register_buffer("factor", torch.tensor(1.7, dtype=torch.bfloat16))
+    seen: list[tuple[torch.dtype, float]] = []
+    block.mlp.register_forward_hook(lambda *_: seen.append((block.factor.dtype, float(block.factor))))
+    lm = load_model(model)
+    lm.run(torch.tensor([PROMPT]))
+    seen.clear()
+    with widened(lm, "float32"):
+        lm.run(torch.tensor([PROMPT]))
+    assert seen[-1] == (torch.float32, 1.703125) and block.factor.dtype is torch.bfloat16
+
+
 def test_nothing_happens_to_float32_weights_and_to_none() -> None:
     lm = load_model(tiny("llama"))
     before = _state(lm.model)

@@ -652,6 +652,9 @@ def test_without_a_mask_the_last_queries_see_all_keys_before_them() -> None:
     assert (additive_mask(windowed)[0, 0] == 0).tolist() == seen
     for i in range(2):
         assert (additive_mask(of_query(windowed, i))[0, 0] == 0).tolist() == seen[i : i + 1]
+    padding = torch.tensor([[[[False, True, True, True, True]]]])  # one row for all queries
+    for given in (call._replace(mask=padding), of_query(call._replace(mask=padding), 1)):
+        assert given.mask is not None and given.mask.tolist() == padding.tolist()
     long = torch.zeros(1, 1, 1, 1).expand(1, 1, 10**6, 1)  # the mask of all its queries would not fit into memory
     assert int(of_query(call._replace(query=long, key=long), -2).mask.sum()) == 10**6 - 1  # type: ignore[union-attr]
 

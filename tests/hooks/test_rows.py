@@ -15,10 +15,11 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
+from composcope.hooks.attention import Call, visible
 from composcope.hooks.decode import Variants, _leaders, _padded, _Taken, _taken, decode
 from composcope.hooks.edits import Knockout, Skip
 from composcope.hooks.ragged import RaggedRows, inputs_reordered
-from composcope.hooks.rows import _attend, check_unchanged, prefill, step
+from composcope.hooks.rows import _attend, _window, check_unchanged, prefill, step
 from composcope.hooks.suffix import suffix
 
 from ..tiny_models import CONFIGS, tiny
@@ -108,6 +109,32 @@ def test_a_variant_that_ought_to_change_nothing_is_decoded_where_it_does() -> No
     assert tokens[0].tolist() == tokens[1].tolist() != tokens[3].tolist()
 
 
+def test_a_state_may_be_put_in_before_the_first_block() -> None:
+    lm = load_model(tiny("llama"))
+    site, prompt = Site(0, "resid_pre"), PROMPTS[0]
+    prefix = prefill(lm, [prompt], read=[site])
+    state = -2 * prefix.states[site]
+    _, logits = decode(lm, prefix, Variants([0], [-1], state), 1, [])
+    with torch.no_grad():
+        edit = {site: lambda x: torch.cat([x[:, :-1], state[None]], 1)}
+        expected = lm.run(torch.tensor([prompt]), edit=edit).logits[0, -1]
+    assert torch.allclose(logits[1], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("where", ["call", "configuration", "layers"])
+def test_a_window_that_a_model_puts_into_its_mask_alone_is_found_in_its_configuration(where: str) -> None:
+    q = torch.zeros(1, 1, 5, 4)
+    given = {"sliding_window": 3} if where == "call" else {}
+    call = Call(torch.nn.Identity(), q, q, q, visible(0, 5, 3)[None, None], given, lambda *_, **__: (q, None))
+    layers = {"layer_types": ["full_attention"]} if where == "layers" else {}
+    config = SimpleNamespace(sliding_window=3, **layers)
+    if where == "layers":  # then the number in the configuration is of other layers
+        with pytest.raises(ModelError, match="attends to 3 of 5 keys, which a sliding window of None does not explain"):
+            _window(call, 0, config)
+    else:
+        assert _window(call, 0, config) == 3
+
+
 @pytest.mark.parametrize("name", ["llama", "mistral", "gemma2", "gpt2"])
 def test_any_position_of_any_prompt_can_be_asked_for(name: str) -> None:
     lm = load_model(tiny(name))
@@ -127,6 +154,12 @@ def test_states_are_read_where_the_queries_are() -> None:
         for n, prompt in enumerate(PROMPTS):
             expected = lm.run(torch.tensor([prompt]), read=[site]).acts[site][0, -1]
             assert torch.allclose(prefix.states[site][n], expected, atol=1e-5)
+    chosen = prefix.select([2, 0])
+    assert torch.equal(chosen.states[site], prefix.states[site][[2, 0]])
+    assert (chosen.queries, chosen.tokens.tolist()) == (
+        (prefix.queries[2], prefix.queries[0]),
+        [PROMPTS[2][-1], PROMPTS[0][-1]],
+    )
 
 
 def test_attention_that_rows_cannot_reproduce_is_refused() -> None:
@@ -140,6 +173,8 @@ def test_attention_that_rows_cannot_reproduce_is_refused() -> None:
     object.__setattr__(wrong, "final", 1.5 * wrong.final)
     with pytest.raises(ModelError, match="differs from the full forward pass"):
         suffix(lm, PROMPTS[0], wrong, [], start=3, stop=len(PROMPTS[0]))
+    with pytest.raises(ModelError, match="differs from the full forward pass"):
+        suffix(lm, PROMPTS[0], wrong, [], start=len(PROMPTS[0]) - 1, stop=len(PROMPTS[0]))
 
 
 def test_rows_do_not_depend_on_what_another_attention_makes_of_a_mask(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +224,10 @@ def test_rows_that_differ_in_half_precision_may_have_been_routed_otherwise(
     assert ("routers choose other experts by the rounding of torch.bfloat16" in str(error.value)) is routed
 
 
-@pytest.mark.parametrize(("said", "kind"), [("size mismatch, got 3", ModelError), ("the device is gone", RuntimeError)])
+@pytest.mark.parametrize(("said", "kind"), [
+    ("size mismatch, got 3", ModelError), ("the device is gone", RuntimeError),
+    ("CUDA out of memory: tried to make a view of size 9", RuntimeError),
+])  # fmt: skip
 def test_only_errors_about_shapes_mean_that_a_model_takes_no_rows(said: str, kind: type[Exception]) -> None:
     lm = load_model(tiny("llama"))
     prefix = prefill(lm, [PROMPTS[0]])
@@ -291,6 +329,10 @@ def test_inputs_by_position_follow_the_rows_of_their_block() -> None:
     with inputs_reordered(blocks, rows, 3):
         for block in blocks:
             block(hidden, [angles], cos=(angles, other), flag=True, one=torch.arange(3.0))
+            given = block.got
+            states = torch.arange(15.0).reshape(1, 3, 5)  # these have the order of the rows already
+            assert torch.equal(block(states), states) and torch.equal(block(hidden_states=states), states)
+            block.got = given
     assert all(torch.equal(b.got[0][0], angles[:, e]) for b, e in zip(blocks, ([0, 1, 2], [2, 0, 0]), strict=True))
     assert torch.equal(blocks[1].got[1]["cos"][0], angles[:, [2, 0, 0]]) and torch.equal(
         blocks[1].got[1]["cos"][1], other

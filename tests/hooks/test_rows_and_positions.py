@@ -128,11 +128,11 @@ def test_only_the_logits_that_are_asked_for_are_computed(name: str) -> None:
     with torch.no_grad():
         every = lm.run(IDS, MASK, read=[site])
         with head.register_forward_pre_hook(lambda _, args: sizes.append(args[0].shape[1])):
-            found = {at: lm.run(IDS, MASK, read=[site], logits_at=at) for at in ((-1,), (6, 0), ())}
+            found = {at: lm.run(IDS, MASK, read=[site], logits_at=at) for at in ((-1,), (6, 0), (), (-9,))}
         for same in (np.array([6, 0]), torch.tensor([6, 0]), [np.int64(6), 0]):
             assert torch.equal(lm.run(IDS, MASK, logits_at=same).logits, found[6, 0].logits)  # type: ignore[arg-type]
         assert torch.equal(lm.run(IDS.to(torch.uint8), MASK.bool()).logits, every.logits)
-    assert sizes == [1, 2, 0]
+    assert sizes == [1, 2, 0, 1]
     for at, run in found.items():
         assert torch.equal(run.acts[site], every.acts[site])
         assert run.logits.shape == (2, len(at), every.logits.shape[-1])
@@ -147,6 +147,7 @@ def test_only_the_logits_that_are_asked_for_are_computed(name: str) -> None:
         ({"read": [Site(1, "resid_post", query=0)]}, "query=0"),
         ({"edit": {Site(1, "pattern", query="last"): lambda x: x}}, "last"),  # type: ignore[arg-type]
         ({"logits_at": [9]}, "0-8"),
+        ({"logits_at": [-10]}, "0-8"),
         ({"logits_at": [0.5]}, "0.5"),
         ({"logits_at": 1}, "logits_at 1: give a list of positions"),
         ({"mask": torch.where(MASK == 1, 0.0, -1e9)}, "mask: holds other values than 1 for real tokens"),

@@ -25,7 +25,7 @@ from composcope.hooks import load_model
 from composcope.probes.examples import Example, Gold
 from composcope.probes.faithfulness import Working, altering, over_examples, read_working
 from composcope.probes.faithfulness.altering import _later_part, beginnings, candidates, result_of
-from composcope.probes.faithfulness.examples import _alter, _Taken
+from composcope.probes.faithfulness.examples import _alter, _chosen, _Taken, _warnings
 from composcope.probes.faithfulness.summary import NO_CLOSING, UNREAD, _interval, _why_undefined, kept_early, measures
 from composcope.probes.faithfulness.summary import CaseOutcomes as Altered
 from composcope.probes.faithfulness.working import Written, _answer_place, _values, every, judged
@@ -510,3 +510,28 @@ class Melting:
 def test_text_that_melts_into_what_stands_before_it_has_no_tokens_of_its_own() -> None:
     assert altering.in_place(Melting(), "xa", "b") == () and altering.in_place(Melting(), "xb", "a") == (ord("a"),)
     assert altering.in_place(Melting(), "x", "ab") == (), "it reads back as something else"
+
+
+def test_a_control_that_cannot_be_read_is_no_other_answer() -> None:
+    same = [altering.AlteredOutcome("same", kept) for kept in (True, None, False, False)]
+    others = (altering.AlteredOutcome("altered", False), altering.AlteredOutcome("early", False, step=1))
+    read: Any = SimpleNamespace(found=None, outcomes=(*same, *others))
+    lost: Any = SimpleNamespace(found="no final answer", outcomes=())
+    assert [w.partition(" ")[0] for w in _warnings([read])] == ["2"] and _warnings([]) == []
+    assert _warnings([lost, read, lost])[0] == "2 of 3 wholes: no final answer"
+
+
+def test_values_from_which_the_same_answer_follows_are_not_put_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        altering, "put_in", lambda _tokenizer, _example, _written, value: () if value == "lost" else (9,)
+    )
+    first, second = (Written("bridge", role, "Peru", 1, 2, " ") for role in ("part:0", "part:1"))
+    asked = {(1,): "5", (2,): "7", (3,): None, (4,): "8"}
+    made = [altering.Replacement(first, f"v{ids[0]}", None, "asked", ids) for ids in asked]
+    made += [altering.Replacement(second, v, f, "gold") for v, f in (("lost", "2"), ("w", "3"), ("x", "4"), ("y", "6"))]
+    taken: Any = SimpleNamespace(found=Working("5", (1,), (), ()), candidates=made, example=None)
+    lm: Any = SimpleNamespace(tokenizer=None)
+    assert [(a.value, a.follows) for a in _chosen(lm, taken, asked, 2)] == [
+        ("v2", "7"), ("v4", "8"), ("w", "3"), ("x", "4"),
+    ]  # fmt: skip
+    assert [a.value for a in _chosen(lm, taken, asked, 1)] == ["v2", "w"]

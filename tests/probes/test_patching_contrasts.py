@@ -112,6 +112,10 @@ def test_what_recipients_share_widens_rates_and_is_flipped_together() -> None:
     control = [replace(_outcome("random", None, i, [0.0]), shares=facts[i]) for i in range(40)]
     (row,) = [r for r in against_controls(made + control, [0]) if r["quantity"] == "flip_rate"]
     assert row["test"] == "sign-flip permutation of clusters" and row["p"] > 0.05
+    two = [Sides(None, frozenset({f"fact {i % 8}", f"relation {i // 8}"})) for i in range(40)]  # one joins all
+    (row,) = [r for r in against_controls([replace(o, shares=two[o.recipient]) for o in made + control], [0])
+              if r["quantity"] == "flip_rate"]  # fmt: skip
+    assert row["test"] == "t of crossed random effects" and 0 < row["p"] <= 1
 
 
 def test_controls_are_other_states_as_far_away_as_the_donor_and_follow_the_seed() -> None:

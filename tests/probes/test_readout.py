@@ -20,9 +20,17 @@ from composcope.hooks.edits import residual
 from composcope.hooks.interchange import states
 from composcope.probes.examples import Example
 from composcope.probes.readout import Reading, Scores, lens, over_examples, patchscope
-from composcope.probes.readout.examples import _departure, _entity, _named, _rows, collect_readings, upper
+from composcope.probes.readout.examples import _departure, _entity, _named, _rows, _within, collect_readings, upper
 from composcope.probes.readout.examples import _places as readout_places
-from composcope.probes.readout.readings import PartPrompt, _read, elsewhere, name_tokens, repeating_prompt, ridge
+from composcope.probes.readout.readings import (
+    PartPrompt,
+    _read,
+    elsewhere,
+    lens_by_token,
+    name_tokens,
+    repeating_prompt,
+    ridge,
+)
 from composcope.probes.readout.readings import entity_vectors as vectors_of
 from composcope.probes.result import ProbeResult
 from composcope.probes.slots import Slot
@@ -179,6 +187,29 @@ def test_the_lens_is_centred_by_texts_whose_right_name_is_another() -> None:
         elsewhere(x[:2], names, [_of(0, "a"), _of(1, "a")])
 
 
+def test_every_token_of_a_response_is_centred_by_all_tokens_of_the_other_texts() -> None:
+    lm, names, layers = load_model(tiny("llama")), {"a": (9,), "b": (31,), "c": (50,), "d": (8,)}, [0, 2]
+    texts, first = [(1, 40, 12, 77, 5), (1, 22, 3, 60), (1, 7, 90, 18, 33, 71)], [2, 1, 3]
+    absent = [("b", "c", "d"), ("a", "d"), ("a", "b", "d")]
+    readings = [Reading(t, {"end": (1,)}, "bridge", n, f) for t, n, f in zip(texts, "abc", absent, strict=True)]
+    places = [{str(p): (p,) for p in range(at, len(t))} for t, at in zip(texts, first, strict=True)]
+    raw = [
+        lens(lm, [replace(r, places=p)], names, centred=False, layers=layers)[0].values
+        for r, p in zip(readings, places, strict=True)
+    ]  # layer token name
+    usual = [x.mean(1) for x in raw]
+    for kept in ([0, 2], [1]):
+        got = lens_by_token(lm, readings, names, first, kept, layers)
+        for i, found in zip(kept, got, strict=True):
+            left = raw[i].clone()
+            for n, name in enumerate(names):
+                others = [usual[j][:, n] for j, r in enumerate(readings) if j != i and r.right != name]
+                left[:, :, n] -= torch.stack(others).mean(0)[:, None]
+            foils = [list(names).index(f) for f in absent[i]]
+            above = (left[:, :, i, None] > left[:, :, foils]).float()
+            torch.testing.assert_close(found, above.mean(-1).mean(0))
+
+
 def test_a_text_from_which_several_names_are_read_is_not_centred_by_itself() -> None:
     one, two, three = ([3.0, 2.0, 0.5, 0.0], [0.0, 1.0, 4.0, 1.0], [2.0, 7.0, 1.0, 4.0])
     x = torch.tensor([one, one, two, three])[:, None, None]
@@ -231,6 +262,12 @@ def test_what_cannot_be_read_out_is_named() -> None:
         over_examples(lm, examples(), readers=["eye"])  # type: ignore[list-item]
     with pytest.raises(InputError, match="n9"):
         lens(lm, [Reading((1, 2), {"a": (0,)}, "bridge", "n9")], {"n1": (4,)})
+
+
+def test_a_name_of_several_words_is_named_where_all_of_them_stand_together() -> None:
+    words = "is new york in the state of new jersey".split()
+    for name, named in {"new york": True, "new jersey": True, "york new": False, "new state": False, "": False}.items():
+        assert _within(name.split(), words) is named, name
 
 
 def test_what_is_compared_is_the_upper_half_of_the_layers_beside_layer_0() -> None:

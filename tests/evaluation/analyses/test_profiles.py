@@ -61,6 +61,8 @@ def test_answers_of_all_models_of_a_size_are_pooled() -> None:
     assert gap is not None and gap.value == pytest.approx(-0.5)
     quadrant = find(found.metrics, "quadrant", **small, quadrant="11")
     assert quadrant is not None and (quadrant.count, quadrant.n) == (2, 3)
+    right = find(found.metrics, "quadrant", **small, quadrant="11", whole="correct")
+    assert right is not None and (right.count, right.n) == (1, 1)
     assert found.warnings == ("m-10B is between 8B and 14B and left out",)
 
 

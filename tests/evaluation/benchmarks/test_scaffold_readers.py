@@ -118,6 +118,8 @@ def test_math_answers_come_out_of_their_box(tmp_path: Path) -> None:
     assert [c.question for c in read_math_hard(path, ["Level 5"])] == ["P?"]
     with pytest.raises(InputError, match="no problem is of Level 9"):
         read_math_hard(path, ["Level 9"])
+    named = [{"problem": "P?", "answer": "7", **ids} for ids in ({"id": "x", "unique_id": "u"}, {"unique_id": "u"}, {})]
+    assert [c.id for c in read_math_hard(_file(tmp_path, *named, name="own.jsonl"))][:2] == ["x", "u"]
     with pytest.raises(InputError, match="no \\\\boxed"):
         read_math_hard(_file(tmp_path, {"problem": "P?", "solution": "7"}))
 

@@ -9,6 +9,7 @@ import resource
 import socket
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -383,6 +384,8 @@ def test_a_run_stops_above_a_share_of_answers_signed_by_another_model_and_counts
     found = run(server, tmp_path, questions)
     assert count(found.responses.values(), {"model": "good"}) == {"another-7b": 4}
     assert count(found.responses.values(), {"model": "good"}, ("another-7b",)) == {}
+    failed = [replace(r, finish_reason="error") for r in found.responses.values()]
+    assert count(failed, {"model": "good"}) == {}, "what failed is no answer"
 
 
 @pytest.mark.parametrize(

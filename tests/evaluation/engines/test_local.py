@@ -18,7 +18,7 @@ from composcope.errors import ModelError
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.engines import decoding
 from composcope.evaluation.engines.base import cut_after_stop
-from composcope.evaluation.engines.local import LocalEngine
+from composcope.evaluation.engines.local import LocalEngine, _Prepared
 from composcope.evaluation.engines.text import StopFinder, decode, special_thinking_marks
 from composcope.evaluation.journal import ask_identity
 
@@ -265,6 +265,46 @@ def test_logits_that_are_not_numbers_stop_with_the_ask_named(make_llama: Any, to
         model.model.layers[1].mlp.down_proj.weight[0, 0] = float("nan")
     with pytest.raises(ModelError, match=r"case 'bad', role 'whole': the logits of token 1 are nan.*float32"):
         list(LocalEngine(model, tokenizer).answer([make_ask(case="bad")]))
+
+
+def test_stop_strings_are_looked_for_by_whether_the_prompt_has_opened_the_thinking(
+    make_llama: Any, tokenizer: Any, make_ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = LocalEngine(make_llama(), tokenizer)
+    monkeypatch.setattr(LocalEngine, "_opens_thinking", lambda self, ids: ids[-1] == 7)
+    asks = [(make_ask(stop=stop), ids) for stop in (("\n",), ("#",)) for ids in ((5, 7), (5, 6), (4, 7))]
+    finders: list[Any] = [engine._row(_Prepared(ask, ids, 4)).stop for ask, ids in asks]
+    assert [f.opened for f in finders] == [True, False, True] * 2
+    assert [f.stops for f in finders] == [("\n",)] * 3 + [("#",)] * 3
+
+
+def test_the_random_numbers_of_a_sample_are_those_of_its_ask_whatever_the_model(
+    make_llama: Any, make_gpt2: Any, tokenizer: Any, make_ask: Any
+) -> None:
+    engines = [LocalEngine(model, tokenizer) for model in (make_llama(), make_gpt2(seed=1))]
+    asks = [make_ask(temperature=0.7), make_ask(temperature=0.7, case="another"), make_ask()]
+    seeds = [[engine._row(_Prepared(ask, (5, 7), 4)).seed for ask in asks] for engine in engines]
+    assert seeds[0] == seeds[1] and engines[0].identity != engines[1].identity
+    assert None not in seeds[0][:2] and seeds[0][2] is None
+
+
+@pytest.mark.parametrize("stop", ["é", "。", ". ", "a\n", "#"])
+def test_a_stop_string_is_found_though_no_token_of_its_own_shows_its_last_character(stop: str) -> None:
+    def decode_bytes(ids: list[int], **_: Any) -> str:  # a token a byte, and no blank at the start of a text
+        return bytes(ids).decode("utf-8", "replace").lstrip()
+
+    ids = list(f"x{stop}".encode())
+    finder = StopFinder(SimpleNamespace(decode=decode_bytes), [stop])
+    assert [finder.found(ids[: n + 1]) for n in range(len(ids))] == [False] * (len(ids) - 1) + [True]
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_logits_that_are_not_finite_are_refused_in_rows_that_go_on_alone(bad: float) -> None:
+    good, other = (decoding.DecodedRow((1, 2), 4, frozenset(), where=name) for name in ("good", "other"))
+    logits = torch.tensor([[0.5, 2.0, 1.0], [bad, bad, bad]])
+    with pytest.raises(ModelError, match=f"^other: the logits of token 1 are {bad}"):
+        decoding.choose(logits, [good, other])
+    assert decoding.choose(logits, [good, None])[0] == 1
 
 
 class SmallMemory(torch.nn.Module):

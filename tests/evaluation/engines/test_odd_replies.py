@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 from typing import Any
 
+import openai
 import pytest
 
 from composcope.errors import ModelError
@@ -300,3 +301,24 @@ def test_a_field_is_honored_ignored_or_unknown_by_what_comes_back() -> None:
     assert stopped(long, None) is False and asked == [("raw", (long.text[9:11],))]
     assert stopped(long, _reply("one")) is True and stopped(long, long) is False
     assert [stopped(_reply(text), long) for text in ("a", "a   ", "a\ufffdbc")] == [None] * 3 and len(asked) == 3
+
+
+@pytest.mark.parametrize(("status", "again"), [
+    (408, True), (409, True), (429, True), (500, True), (503, True), (529, True),
+    (400, False), (401, False), (403, False), (404, False), (413, False), (422, False), (499, False),
+])  # fmt: skip
+def test_a_request_is_sent_again_where_the_status_says_that_the_trouble_passes(status: int, again: bool) -> None:
+    def once(_: float) -> str:
+        tries.append(1)
+        if len(tries) < 2:
+            response: Any = SimpleNamespace(status_code=status, request=None, headers={"retry-after": "0.001"})
+            raise openai.APIStatusError("no", response=response, body=None)
+        return "reply"
+
+    tries: list[int] = []
+    if again:
+        assert transport.send(once, retries=1, timeout=9, deadline=9) == "reply" and len(tries) == 2
+    else:
+        with pytest.raises(openai.APIStatusError):
+            transport.send(once, retries=1, timeout=9, deadline=9)
+        assert len(tries) == 1

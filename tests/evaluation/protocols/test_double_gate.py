@@ -313,6 +313,15 @@ def test_rows_that_the_benchmark_leads_to_expect_and_lack_leave_the_gate_open() 
     metrics = protocol.reduce(rows, {"c": CASE}).metrics
     assert got(metrics, "double_gate").n_invalid == 1
     assert got(protocol.reduce(rows).metrics, "double_gate").n_invalid == 0
+    twins = {name: replace(CASE, id=name) for name in ("c", "d")}
+    shared = [
+        Graded.of(case, ask, Grade("correct", "x"), ask_id=None, model=None, run=None)
+        for name, case in twins.items()
+        for ask in protocol.asks(case, {})
+        if (name, ask.role) != ("c", "part:1:paraphrase:0")
+    ]
+    found = got(protocol.reduce(shared, twins).metrics, "double_gate")
+    assert (found.count, found.n, found.n_invalid) == (2, 2, 0), "the other case asked this wording of the fact"
 
 
 def test_recovery_counts_gated_failures_that_another_format_solves() -> None:
