@@ -85,10 +85,11 @@ def test_where_no_head_can_be_planted_one_row_says_why() -> None:
     assert "fewer than two responses" in str(row["note"])
 
 
-def test_a_head_whose_ratio_is_wrong_is_not_counted_as_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("wrong", [lambda r: r.roll(1, 1), lambda r: 0.9 * r], ids=["heads named one off", "0.45"])
+def test_a_head_whose_ratio_is_wrong_is_not_counted_as_shown(wrong: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     target = load_target(Loading("organism:twin"))
     ratios = controls._ratios
-    monkeypatch.setattr(controls, "_ratios", lambda lm, wholes: ratios(lm, wholes).roll(1, 1))  # heads named one off
+    monkeypatch.setattr(controls, "_ratios", lambda lm, wholes: wrong(ratios(lm, wholes)))
     rows = controls.planted_heads(target.open_model(), as_examples(target, controls.drawn(2, "any")[0]))
     assert [r["count"] for r in rows] == [0, 0, 0, 0]
 
