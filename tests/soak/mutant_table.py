@@ -1105,4 +1105,5 @@ MUTANTS = (
     Mutant(X, 'a judge may sign with any name', 'api_key=key_for(url, key_env), signed_as=signed_as)', 'api_key=key_for(url, key_env))', 'tests/experiments/test_keys_and_signatures.py -k role_behind'),
     Mutant(X, 'the whole stands against the mean of the steps', 'root = math.sqrt((first.value or 0) * (second.value or 0))', 'root = ((first.value or 0) + (second.value or 0)) / 2', 'tests/experiments/figures/test_accuracies.py -k geometric'),
     Mutant(X, 'a right number is an exact working', 'exact = [a == c.worked for', 'exact = [last_number(a) == c.answer for', 'tests/experiments/organism/test_measures.py -k mixed_cases_are'),
+    Mutant(X, 'the changed version stands on the x axis', '("original", "part:1"), _plain("original", "part:1"),', '("original", "part:1"), _plain("part:1", "original"),', 'tests/experiments/figures/test_scatters.py -k x_axis'),
 )
