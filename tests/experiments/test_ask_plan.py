@@ -17,6 +17,7 @@ from composcope.errors import InputError
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
+from composcope.evaluation.judging import JudgedGrades
 from composcope.evaluation.metrics import find
 from composcope.evaluation.protocols.asking import default_protocol
 from composcope.experiments.cli import main
@@ -165,6 +166,14 @@ def test_math_verify_is_asked_about_numbers_only_and_its_disagreements_are_shown
     monkeypatch.setattr(checks.formulas, "second_opinion", lambda _: few)
     ((found,), warnings) = checks.second_opinion(more, numbers)
     assert (found.n, "1 that math-verify cannot read" in str(found.note), warnings) == (2, True, [])
+
+
+def test_a_judge_agrees_with_the_rules_over_all_that_it_was_asked_again() -> None:
+    judged = [JudgedGrades([], agreed=1, compared=2, unseen=3), JudgedGrades([], agreed=3, compared=4, unseen=2)]
+    found = checks.judge_agreement(judged)
+    assert found is not None and (found.count, found.n, found.value) == (4, 6, pytest.approx(4 / 6))
+    assert checks.judge_agreement([JudgedGrades([], 0, 0, 1)]) is None
+    assert [line.split()[0] for line in checks.unseen(judged)] == ["5"] and checks.unseen([]) == []
 
 
 def test_grades_and_the_judge_among_them_are_compared_with_human_labels(tmp_path: Path) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hostile_server import Hostile, completion, reply
 
 from composcope.errors import InputError
 from composcope.evaluation.asks import Response
+from composcope.evaluation.engines import http
 from composcope.evaluation.engines.addresses import key_for
 from composcope.experiments.cli import main
 from composcope.experiments.evaluating.evaluate import recount
@@ -100,6 +102,16 @@ def test_a_judge_or_teacher_on_this_machine_gets_no_key_unless_it_is_named(serve
     server.requests.clear()
     open_role(f"good@{server.url}", "--teacher", key_env=f"OWN_KEY,{host}=JUDGE_KEY")
     assert {r.headers["authorization"] for r in server.requests} == {f"Bearer {JUDGE}"}
+
+
+def test_a_role_behind_a_server_is_opened_with_its_key_and_the_names_that_it_may_sign_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened: list[Any] = []
+    monkeypatch.setattr(http, "connect", lambda *of, **options: opened.append((*of, options)))
+    for names in (("a", "b"), None):
+        open_role("m@http://host:1/v1", "--judge", key_env="host:1=JUDGE_KEY", signed_as=names)
+    assert opened == [("http://host:1/v1", "m", {"api_key": JUDGE, "signed_as": names}) for names in (("a", "b"), None)]
 
 
 def test_target_and_judge_of_a_run_each_get_their_own_key(

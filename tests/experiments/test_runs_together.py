@@ -209,6 +209,8 @@ def test_runs_that_were_asked_otherwise_do_not_merge(
     ("changed", "field"),
     [
         ({"seed": 1}, "seed"),
+        ({"data": "other"}, "data"),
+        ({"benchmark": "other"}, "benchmark"),
         ({"asking": {"few_shot": "2"}}, "asking"),
         ({"dtype": "bfloat16"}, "dtype"),
         ({"limit": 3}, "--limit"),

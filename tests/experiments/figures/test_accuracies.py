@@ -105,6 +105,16 @@ def test_captions_say_chance_and_gaps_in_percent_and_points() -> None:
     assert accuracies._gaps([run]) == " Gap (whole − both) of m: -12.5 points [-30.0, +5.0], n=40."
 
 
+def test_the_whole_stands_against_the_geometric_mean_of_the_steps_over_the_cases_with_both_judged() -> None:
+    values = {"step:0": 0.25, "step:1": 1.0, "composition": 0.4}
+    metrics = [Metric(name, n=20, value=value, low=0.1, high=1.0) for name, value in values.items()]
+    graded = answers(*["11?"] * 5, *["101"] * 10, *["1?1"] * 3, *["011"] * 5, roles="whole part:0 part:1")
+    run = bare_run(metrics=metrics, graded=graded, protocol="compositionality-gap")
+    (row,) = accuracies.gap_scatter.draw([run]).rows
+    assert (row["x"], row["value"], row["n_x"]) == (pytest.approx(0.5), 0.4, 15), "not 0.625, the mean of the steps"
+    assert 0 < row["x_low"] < (5 / 15) ** 0.5 < row["x_high"] < 1, "5 of 15 first steps and all second ones"
+
+
 def test_a_gain_is_relative_to_the_usual_way_and_a_pair_is_a_minus_b() -> None:
     def run(*outcomes: str) -> Any:
         return bare_run(graded=answers(*outcomes, roles="whole code"), protocol="reasoning-gap")

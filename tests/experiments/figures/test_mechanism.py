@@ -33,7 +33,8 @@ def test_one_colored_cell_has_the_number_of_cases_of_its_two_groups_together() -
 def test_the_caption_of_heads_names_the_largest_difference_with_its_adjusted_p() -> None:
     row = {"quantity": "lookback_ratio_map", "kind": "composition", "layer": 2, "head": 5, "value": -0.1254, "p": 0.01,
            "p_adjusted": 0.25}  # fmt: skip
-    found: Any = [(None, "model", ProbeData("lookback", [row, {**row, "kind": "math", "head": 3}]))]
+    untested = [{**row, "head": 7, "p_adjusted": None}, {**row, "head": 8, "value": None}]
+    found: Any = [(None, "model", ProbeData("lookback", [row, {**row, "kind": "math", "head": 3}, *untested]))]
     assert mechanism._best_cell(found) == (
         " Largest difference relative to its spread, model: layer 2, head 5, -0.125 (adjusted p=0.25)."
     )

@@ -109,3 +109,18 @@ def test_the_sizes_of_few_answers_are_points_and_those_of_many_a_curve(n: int, j
     assert (line.get_linestyle() not in ("None", "none"), line.get_marker() in ("None", "none", "")) == (joined, joined)
     assert [*line.get_ydata()] == pytest.approx([(i + 1) / n for i in range(n)])  # type: ignore[misc]
     assert str(line.get_label()).endswith(f"(n={n})")
+
+
+@pytest.mark.parametrize(
+    ("figure", "x", "y"),
+    [
+        (scatters.LEAKAGE, "original", "part:1"),
+        (scatters.DISTRACTION, "part:0", "pair:q1"),
+        (scatters.CO_PRESENTED, "part:1", "co-presented"),
+    ],
+    ids=lambda v: getattr(v, "name", v),
+)
+def test_what_is_asked_alone_or_unchanged_stands_on_the_x_axis(figure: Any, x: str, y: str) -> None:
+    run = bare_run(graded=answers(*["10"] * 6, *["11"] * 2, roles=f"{x} {y}"))
+    (row,) = figure.draw([run]).rows
+    assert (row["x"], row["n_x"], row["value"], row["n"]) == (1.0, 8, 0.25, 8)

@@ -27,6 +27,7 @@ def test_skill_maps_are_read_with_their_clusters_and_skills_and_runs_count_every
     line = {"n_clusters": 10, "n_skills": 3, "usage": {"add": 4, "other": 1}}
     (tmp_path / "granularity.jsonl").write_text(json.dumps(line) + "\n" + json.dumps({**line, "usage": None}) + "\n")
     (found,) = skills._maps(tmp_path)
+    assert found.source == tmp_path.name, "no build.json says another name"
     assert (found.clusters, found.n_skills, found.total, skills._names([found])) == (10, 3, 5, ["M=10, N=3"])
     for name, again in (("a", 0), ("b", 1)):
         path = synthetic.make_run(tmp_path / name, n=2, probes=(), protocol="compositionality-gap") / "cases.jsonl"

@@ -36,20 +36,24 @@ def test_mixed_cases_are_counted_by_part_and_by_operation(every: int) -> None:
     for c in cases:
         known |= {c.parts[0].question: c.parts[0].answer, str(c.parts[0].extra_context): c.parts[0].answer}
         known |= {c.parts[1].question: c.parts[1].worked or c.parts[1].answer}
+    bare = cases[1].question
+    known[bare] = cases[1].answer  # the right number without its working
     ask = Known(known, every)
     rows = {r.measure: r for r in measure.mixed(ask, 24, 5)}
     first, second = ([c.parts[i].question not in ask.wrong for c in cases] for i in (0, 1))
     whole = [c.question not in ask.wrong for c in cases]
     both = [a and b for a, b in zip(first, second, strict=True)]
+    worked = [c.question not in ask.wrong and c.question != bare for c in cases]
+    assert sum(worked) == sum(whole) - 1
     chance = sum(c.chance or 0 for c in cases) / 24
     expected: dict[str, tuple[int, int, float | None]] = {
         "commonsense only": (sum(first), 24, 1 / 56), "math only": (sum(second), 24, None),
         "commonsense with irrelevant numbers": (
             sum(c.parts[0].extra_context not in ask.wrong for c in cases), 24, 1 / 56),
         "both parts": (sum(both), 24, None), "composition": (sum(whole), 24, chance),
-        "composition, worked answer exact": (sum(whole), 24, 1 / 56),
+        "composition, worked answer exact": (sum(worked), 24, 1 / 56),
         "composition given both parts": (sum(w for w, b in zip(whole, both, strict=True) if b), sum(both), chance),
-        "composition answered by a sum": (sum(whole), 24, None),
+        "composition answered by a sum": (sum(worked), 24, None),
     }  # fmt: skip
     for operation in world.OPERATIONS:
         mine = [c for c in cases if c.operation == operation]

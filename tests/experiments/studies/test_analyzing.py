@@ -178,6 +178,14 @@ def test_what_a_person_has_filled_in_is_not_replaced(
     analyzing.write(Analysis("x", files={name: [{**line, **filled}]}), tmp_path)
 
 
+def test_labels_of_one_case_are_told_apart_by_their_repeats(tmp_path: Path) -> None:
+    labelled = [{"case": "c", "repeat": n, "label": label} for n, label in enumerate(("binding-shift", "other"))]
+    for _ in range(2):
+        analyzing.write(Analysis("x", files={"annotate.jsonl": labelled}), tmp_path)
+    with pytest.raises(InputError, match="field 'label' of 'c' is 'binding-shift'"):
+        analyzing.write(Analysis("x", files={"annotate.jsonl": [{**labelled[0], "label": ""}, labelled[1]]}), tmp_path)
+
+
 def test_rows_of_people_do_not_replace_those_of_a_run(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text("{}")
     with pytest.raises(InputError, match="is a run"):

@@ -14,6 +14,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation import dependence, statistics
 from composcope.experiments.organism import benchmarks
+from composcope.experiments.organism.world import KINDS
 from composcope.experiments.run import diagnosis as results
 from composcope.experiments.studies import confusion
 from composcope.experiments.studies.confusion import Cheap, DiagnosedCase, Judged
@@ -81,6 +82,9 @@ def test_the_truth_about_a_case_is_what_was_planted_for_its_kinds_and_a_folder_w
     case = benchmarks.mixed(3)[2]
     halves = [replace(case, meta={**case.meta, "kinds": [kind, "edible"]}) for kind in ("edible", "flying")]
     assert [truth(case) for case in halves] == ["lost", "undetermined"]
+    kinds = list(KINDS)
+    by_kind = [truth(replace(case, meta={**case.meta, "kinds": [kind, "edible"]})) for kind in kinds]
+    assert by_kind == ["lost"] * (len(kinds) // 2) + ["undetermined"] * (len(kinds) - len(kinds) // 2)
     with pytest.raises(InputError, match="holds no plant"):
         confusion.planted_in(tmp_path)
     (tmp_path / "organism.json").write_text(json.dumps({"plant": {"grafts": grafts}}))

@@ -243,6 +243,15 @@ def test_published_differences_stand_beside_pairs_that_are_matched_as_in_the_pap
     assert (row["published"], row["source"], row["data"]) == ("published", "source", "d")
 
 
+def test_intervals_of_a_pair_are_drawn_with_the_seed_of_the_study(monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds: list[int] = []
+    monkeypatch.setattr(tables, "differences", lambda a, b, seed=0: seeds.append(seed) or [])
+    study = study_of(run_of("x"), run_of("y"))
+    study.spec = replace(study.spec, seed=7)
+    assert tables._pair_rows(study, ModelPair("cost", "x", "y"), "d") == []
+    assert seeds == [7]
+
+
 def test_gains_of_a_pair_are_a_minus_b() -> None:
     def run(*outcomes: str) -> Any:
         rows = [Graded(f"c{i}", "whole", o) for i, o in enumerate(outcomes)]  # type: ignore[arg-type]

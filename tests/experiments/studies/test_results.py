@@ -71,16 +71,26 @@ def test_the_papers_count_stands_beside_ours_and_is_made_once_a_run(monkeypatch:
         asked.append((folder.name, compat))
         if folder.name.startswith("b"):
             raise results.NotAskedError("more")
-        return [Metric("both", n=9, value=0.75, low=0.5, high=0.9)]
+        return [Metric("both", n=9, value=0.75, low=0.5, high=0.9), Metric("both", {"depth": 2}, n=4, value=0.25)]
 
     monkeypatch.setattr(results, "recount", recount)
-    metrics = [Metric("both", n=9, value=0.5), Metric("gap", n=9, value=0.1)]
+    metrics = [Metric("both", n=9, value=0.5), Metric("gap", n=9, value=0.1), Metric("both", {"depth": 2}, n=4)]
     stopped = run_of("c", metrics=metrics, manifest=SimpleNamespace(stopped="asks"))
     study = study_of(run_of("a", metrics=metrics), run_of("b", metrics=metrics), stopped)
     for _ in range(2):
-        rows = results.metric_rows(study, ["both", "gap"])
-    assert [r["as the paper counts"] for r in rows] == ["75.0 %", None, *["needs other asks"] * 2, None, None]
+        rows = results.metric_rows(study, ["both", "gap", ("both", lambda g: "depth" in g)])
+    assert [r["as the paper counts"] for r in rows] == [
+        "75.0 %", None, "25.0 %", *["needs other asks"] * 3, None, None, None
+    ]  # fmt: skip
     assert asked == [("a-d", "agentcoma"), ("b-d", "agentcoma")]
+
+
+def test_a_number_of_a_study_has_the_interval_over_what_its_cases_share() -> None:
+    alone = Metric("both", n=9, value=0.5, low=0.3, high=0.7, interval="t")
+    shared = replace(alone, cluster_n=6, cluster_low=0.1, cluster_high=0.9, cluster_interval="clusters")
+    found = [results.described("both", m) for m in (alone, shared)]
+    assert [(r["low"], r["high"], r["interval"]) for r in found] == [(0.3, 0.7, "t"), (0.1, 0.9, "clusters")]
+    assert [r["shown"] for r in found] == ["50.0 % [30.0, 70.0]", "50.0 % [10.0, 90.0]"]
 
 
 def test_a_failed_run_stands_in_the_tables_without_any_case() -> None:

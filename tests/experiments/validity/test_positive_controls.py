@@ -85,10 +85,11 @@ def test_where_no_head_can_be_planted_one_row_says_why() -> None:
     assert "fewer than two responses" in str(row["note"])
 
 
-def test_a_head_whose_ratio_is_wrong_is_not_counted_as_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("wrong", [lambda r: r.roll(1, 1), lambda r: 0.9 * r], ids=["heads named one off", "0.45"])
+def test_a_head_whose_ratio_is_wrong_is_not_counted_as_shown(wrong: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     target = load_target(Loading("organism:twin"))
     ratios = controls._ratios
-    monkeypatch.setattr(controls, "_ratios", lambda lm, wholes: ratios(lm, wholes).roll(1, 1))  # heads named one off
+    monkeypatch.setattr(controls, "_ratios", lambda lm, wholes: wrong(ratios(lm, wholes)))
     rows = controls.planted_heads(target.open_model(), as_examples(target, controls.drawn(2, "any")[0]))
     assert [r["count"] for r in rows] == [0, 0, 0, 0]
 
@@ -99,25 +100,28 @@ def test_texts_of_a_level_are_apart_and_donors_are_the_own_last_part_or_the_next
     levels = controls._levels([SimpleNamespace(id=str(i)) for i in range(12)], 3)  # type: ignore[misc]
     assert {k: [c.id for c in of] for k, of in levels.items()} == {
         0: ["0", "1", "2"], 1: ["3", "4", "5"], 10: ["6", "7", "8"], 100: ["9", "10", "11"]}  # fmt: skip
-    given: list[Any] = []
+    given, answers = list[Any](), list[Any]()
 
     def sweep(lm: Any, donors: Any, recipients: Any, pairs: Any, **options: Any) -> Any:
         given.append((donors, recipients, pairs, options["controls"]))
-        rows = [{"quantity": q, "group": g, "layer": 1, "n": 3, "count": 2, "value": 2 / 3, "low": 0.1,
+        answers.append((options["donor_answers"], options["recipient_answers"], options["clusters"]))
+        rows = [{"quantity": q, "group": g, "layer": 1, "n": 3, "count": k, "value": k / 3, "low": 0.1,
                  "high": float("nan"),
-                 "interval": "t"} for q in ("corrected_rate", "flip_rate") for g in ("donor", "random")]  # fmt: skip
+                 "interval": "t"} for q, k in (("corrected_rate", 2), ("flip_rate", 1)) for g in ("donor", "random")
+                ]  # fmt: skip
         return SimpleNamespace(table=rows)
 
     monkeypatch.setattr(patching, "prompt_end_sweep", sweep)
     monkeypatch.setattr(asked, "graders", lambda *_: None)
     monkeypatch.setattr(asked, "new_tokens", lambda *_: 1)
     some: list[Any] = [
-        SimpleNamespace(case=c, role=role, group="failure", shares=c, prompt_ids=(c, role), answer_ids=(9,))
+        SimpleNamespace(case=c, role=role, group="failure", shares=c, prompt_ids=(c, role), answer_ids=(c, role))
         for c in "abcd" for role in ("whole", "part:0", "part:1")]  # fmt: skip
     rows = controls.own_part_donors(None, some, 3)
     whole = [(c, "whole") for c in "abc"]
     assert given == [([(c, "part:1") for c in "abc"], whole, [(0, 0), (1, 1), (2, 2)], ()),
                      ([(c, "part:1") for c in "bca"], whole, [(0, 0), (1, 1), (2, 2)], ())]  # fmt: skip
+    assert answers == [(donors, whole, (None, ["a", "b", "c"])) for donors, *_ in given]
     assert [(r["group"], r["layer"], r["count"], r["n"], r["low"], r["high"]) for r in rows] == [
         ("own part", 1, 2, 3, 0.1, None), ("another case's part", 1, 2, 3, 0.1, None)]  # fmt: skip
     assert controls.own_part_donors(None, some[:3], 3) == []

@@ -56,6 +56,9 @@ def test_rows_of_doses_are_made_again_where_an_answer_changed(tmp_path: Path, mo
         (tmp_path / "graded.jsonl").write_text(answers)
         seen.append(over_doses._inputs({"low": tmp_path}, series, {}, 3))
     assert seen[0] == seen[2] != seen[1]
+    other = over_doses._inputs({"low": tmp_path}, series, {}, 4), over_doses._inputs({"low": tmp_path}, series, {}, 3)
+    run.manifest.identity["weights"] = "v"
+    assert len({seen[0], other[0], over_doses._inputs({"low": tmp_path}, series, {}, 3)}) == 3 and other[1] == seen[0]
 
 
 def test_members_are_asked_where_all_is_planted_or_nothing_and_heads_and_exposures_only_of_the_twin(
@@ -82,6 +85,51 @@ def test_members_are_asked_where_all_is_planted_or_nothing_and_heads_and_exposur
                   for what in ("members", "donors", "heads", "exposures")}  # fmt: skip
         assert models == {"members": {"none", "twin"}, "donors": {*DOSES}, "heads": {"twin"},
                           "exposures": {"twin"} if exposures else set()}  # fmt: skip
+
+
+def test_the_numbers_of_every_case_stand_at_the_level_of_their_dose_pair_failure_and_membership(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = _numbers(PROBE)["twin"]
+    examples: Any = [SimpleNamespace(case=c, cluster=f"of {c}") for c in CASES]
+    member, held = ([SimpleNamespace(id=f"{name}{i}", cluster=None) for i in range(2)] for name in ("member", "held"))
+    sides = {
+        name: CaseScores({PROBE.quantity: {f"{name}{i}": float(i) for i in range(2)}}) for name in ("member", "held")
+    }
+    given: dict[str, list[Any]] = {"planted": [], "members": [], "donors": []}
+    stubs: dict[str, Any] = {
+        "_inputs": lambda *_: "inputs", "load_target": lambda _: SimpleNamespace(open_model=lambda: "lm"),
+        "read_run": lambda _: SimpleNamespace(evaluated=lambda: None), "shared_cases": lambda _: CASES,
+        "opened": lambda *_: examples, "_labelled": lambda _, some: some,
+        "measure": lambda _, some, __: sides["member"] if some is member else sides["held"] if some is held else found,
+        "match": lambda _: SimpleNamespace(pairs=[("c0", "c6"), ("c1", "c7")]),
+        "compositions": lambda n, seed, _: (member, held), "as_examples": lambda _, some: some,
+        "_planted_rows": lambda *args: given["planted"].append(args) or [],
+        "_member_rows": lambda *args: given["members"].append(args) or [],
+        "own_part_donors": lambda *args: given["donors"].append(args) or [],
+        "planted_heads": lambda *_: [],
+    }  # fmt: skip
+    for name, stub in stubs.items():
+        monkeypatch.setattr(over_doses, name, stub)
+    series: Any = SimpleNamespace(seed=0, model=lambda dose: dose)
+    made = over_doses._examined(tmp_path, dict.fromkeys(DOSES, tmp_path), series, 5, None, 3, {}, False)["cases"]
+
+    def rows(question: str, model: str) -> list[tuple[int, str, str]]:
+        wanted = over_doses.QUESTIONS[question], model
+        return [(r["level"], r["group"], r["case"]) for r in made if (r["question"], r["model"]) == wanted]
+
+    assert rows("dose", "all doses") == [(i, dose, c) for i, dose in enumerate(DOSES) for c in CASES[:3]]
+    both = ("control", "twin")
+    assert rows("pair", "control, twin") == [(i, dose, c) for i, dose in enumerate(both) for c in CASES[:3]]
+    failed = [(1, "failure", "c0"), (1, "failure", "c1"), (0, "success", "c6"), (0, "success", "c7")]
+    assert [rows("failure", dose) for dose in DOSES] == [failed] * 4
+    asked = [(0, "held out", "held0"), (0, "held out", "held1"), (1, "member", "member0"), (1, "member", "member1")]
+    assert [rows("members", dose) for dose in DOSES] == [asked, [], [], asked]
+    assert {r["case"]: r["cluster"] for r in made if r["case"] in ("c0", "held1")} == {"c0": "of c0", "held1": "held1"}
+    assert given["members"] == [(dose, sides["member"], sides["held"]) for dose in ("none", "twin")]
+    probes = [score for score in SCORES if score.kind == "probe"]
+    assert given["planted"] == [("control", examples, 2, found, probes, 5)]
+    assert given["donors"] == [("lm", examples, 3)] * 4
 
 
 @pytest.mark.parametrize("score", [PROBE, FALLING, NULL])
