@@ -32,7 +32,7 @@ class NotAskedError(JournalError):
     """A question without an answer in the journal when no model can be asked."""
 
 
-_FLAG = re.compile(r"`?composcope [^`;]*|(?<![\w-])--(no-)?([a-z][a-z-]*)( (?=[^:;,]*:))?")
+_FLAG = re.compile(r"`?composcope [^`;]*|continue it with: .*|(?<![\w-])--(no-)?([a-z][a-z-]*)( (?=[^:;,]*:))?")
 """A command, which stays as it is, or a flag with the space before its value at the beginning of an error."""
 
 
