@@ -52,6 +52,7 @@ def test_an_unknown_organism_names_the_nearest_and_the_command_that_lists_all(
 def test_the_command_that_continues_a_run_stays_as_it_is_also_that_of_a_script() -> None:
     said = "run: not finished (running); continue it with: train.py --max-asks 3 --no-thinking"
     assert as_arguments(f"--limit 2: {said}") == f"limit=2: {said}"
+    assert as_arguments("/data/--x/run: --limit 2: few") == "/data/--x/run: limit=2: few"  # so does a path
 
 
 def test_what_the_package_offers_can_be_given_to_another_process() -> None:
