@@ -44,6 +44,7 @@ def __getattr__(name: str) -> Any:
             from .errors import from_python
 
             found = from_python()(found)
+            found.__module__ = __name__  # it is pickled by name, and this one is found here
         globals()[name] = found  # later accesses find it directly
         return found
     from .errors import did_you_mean

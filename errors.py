@@ -32,7 +32,7 @@ class NotAskedError(JournalError):
     """A question without an answer in the journal when no model can be asked."""
 
 
-_FLAG = re.compile(r"`?composcope [^`;]*|(?<![\w-])--(no-)?([a-z][a-z-]*)( (?=[^:;,]*:))?")
+_FLAG = re.compile(r"`?composcope [^`;]*|continue it with: .*|(?<![\w/-])--(no-)?([a-z][a-z-]*)( (?=[^:;,]*:))?")
 """A command, which stays as it is, or a flag with the space before its value at the beginning of an error."""
 
 
@@ -57,7 +57,7 @@ def from_python() -> Iterator[None]:
     try:
         yield
     except ComposcopeError as e:
-        e.args = (as_arguments(str(e)), *e.args[1:])
+        e.args = tuple(as_arguments(said) if isinstance(said, str) else said for said in e.args)
         raise
 
 

@@ -97,6 +97,7 @@ def _run_jobs(jobs: Sequence[DemoRun], reporter: Reporter) -> None:
                 work(job)
                 advance(1)
             return
+        others = {*multiprocessing.active_children()}  # of the caller
         with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _alone) as pool:
             left = {pool.submit(work, job) for job in jobs}
             try:
@@ -104,9 +105,11 @@ def _run_jobs(jobs: Sequence[DemoRun], reporter: Reporter) -> None:
                     done, left = wait(left, LOOK, FIRST_COMPLETED)
                     advance(sum(run.result() is None for run in done))  # 0, too, shows that the work goes on
             except BrokenProcessPool as e:
-                raise ComposcopeError("a process was ended from outside; the same command continues") from e
+                raise ComposcopeError(
+                    "a process ended without a reason (out of memory?); the same command continues"
+                ) from e
             except BaseException:
-                for process in multiprocessing.active_children():
+                for process in {*multiprocessing.active_children()} - others:
                     process.terminate()  # the same command continues their runs
                 raise
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 import composcope
-from composcope.errors import InputError, did_you_mean
+from composcope.errors import InputError, as_arguments, did_you_mean
 from composcope.experiments.cli import main
 from composcope.experiments.models.resolve import resolve_model
 from composcope.experiments.organism import weights
@@ -45,3 +47,14 @@ def test_an_unknown_organism_names_the_nearest_and_the_command_that_lists_all(
     command = said.partition("`composcope ")[2].partition("`")[0]
     assert main(command.split()) == 0
     assert capsys.readouterr().out.split() == [f"organism:{name}" for name in weights.names()]
+
+
+def test_the_command_that_continues_a_run_stays_as_it_is_also_that_of_a_script() -> None:
+    said = "run: not finished (running); continue it with: train.py --max-asks 3 --no-thinking"
+    assert as_arguments(f"--limit 2: {said}") == f"limit=2: {said}"
+    assert as_arguments("/data/--x/run: --limit 2: few") == "/data/--x/run: limit=2: few"  # so does a path
+
+
+def test_what_the_package_offers_can_be_given_to_another_process() -> None:
+    for offered in (composcope.investigate, composcope.diagnose, composcope.evaluate):
+        assert pickle.loads(pickle.dumps(offered)) is offered

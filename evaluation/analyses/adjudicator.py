@@ -82,10 +82,10 @@ def _stratum(source: Source, row: Graded) -> tuple[Any, ...]:
 
 
 def allocate(sizes: Mapping[tuple[Any, ...], int], n: int) -> dict[tuple[Any, ...], int]:
-    """Equal shares of ``n`` over the strata; what small strata cannot fill goes to the others."""
+    """Equal shares of ``n`` over the strata; what small strata cannot fill, or ``n`` is too few for, large ones get."""
     counts: dict[tuple[Any, ...], int] = {}
     for i, stratum in enumerate(sorted(sizes, key=lambda k: sizes[k])):
-        counts[stratum] = min(sizes[stratum], -(-n // (len(sizes) - i)))
+        counts[stratum] = min(sizes[stratum], n // (len(sizes) - i))
         n -= counts[stratum]
     return counts
 

@@ -139,6 +139,7 @@ def report(
     quiet: Quiet = False,
 ) -> None:
     """Write one static report over one or more runs."""
+    from ..run.folder import check_place
     from ..run.reader import load
 
     if out is not None and out.suffix in (".html", ".htm") and not out.is_dir():
@@ -149,6 +150,7 @@ def report(
     from ..report import write
 
     where = out or (folders[0] if len(folders) == 1 else runs[0] if len(runs) == 1 else Path("report"))
+    check_place(where)
     written = write(data, where, single_file=single_file, progress=Reporter(quiet=quiet).bar)
     show({"schema": 1, "report": written, "runs": folders} if json else str(written), json)
 

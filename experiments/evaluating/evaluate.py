@@ -58,6 +58,7 @@ def evaluate(
         benchmark={"name": plan.benchmark.name, "sha256": plan.benchmark.sha256, "n_cases": len(plan.cases)},
         n_cases=len(plan.cases),
         numerics=target.numerics(),
+        stopped=None,  # what stopped an earlier call does not stop this one, also if it is interrupted
     )
     if plan.shard is not None:
         write_json(run.path / SHARD_FILE, plan.shard)

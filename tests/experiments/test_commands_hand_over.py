@@ -195,8 +195,9 @@ def test_an_audit_is_handed_on_and_the_exit_code_says_whether_answers_are_invali
 
 
 def test_a_report_is_written_into_the_folder_that_was_given_and_one_over_several_into_none_of_them(
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     given: list[Any] = []
     monkeypatch.setattr(
         "composcope.experiments.report.write", lambda _, out, **o: given.append((out, o["single_file"]))
@@ -210,6 +211,9 @@ def test_a_report_is_written_into_the_folder_that_was_given_and_one_over_several
         monkeypatch.setattr(reader, "load", lambda _, runs=runs: [SimpleNamespace(path=P(run)) for run in runs])
         assert main(["report", *words.split()]) == 0
     assert given == [(P("B/x"), False), (P("A"), False), (P("report"), False), (P("o"), True)]
+    P("report").touch()
+    monkeypatch.setattr(reader, "load", lambda _: [SimpleNamespace(path=P("A/x")), SimpleNamespace(path=P("B/x"))])
+    assert main(["report", "A/x", "B/x"]) == 1 and "--out report: is a file" in capsys.readouterr().err
 
 
 def test_what_a_command_makes_of_its_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

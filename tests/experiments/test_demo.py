@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import time
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -75,9 +76,14 @@ def test_why_a_run_of_the_demo_fails_is_said_whatever_process_it_is_in(
 ) -> None:
     monkeypatch.setattr(demo, "machine", lambda: {"cores": cores})
     jobs = [demo.DemoRun("nosuch", "mixed", str(tmp_path), 0, "cpu")]
+    own = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600,))  # of a program that calls it
+    own.start()
     with pytest.raises(InputError, match="nosuch"):
         demo._run_jobs(jobs, Reporter(quiet=True))
-    assert not multiprocessing.active_children()
+    own.join(1)
+    assert multiprocessing.active_children() == [own]
+    own.kill()
+    own.join()
 
 
 @pytest.mark.slow

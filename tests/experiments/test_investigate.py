@@ -27,6 +27,7 @@ from composcope.experiments import investigate
 from composcope.experiments.cli import main
 from composcope.experiments.config import Config
 from composcope.experiments.diagnosis import job as diagnosis
+from composcope.experiments.evaluating import evaluate as evaluating
 from composcope.experiments.evaluating.ask_plan import limit_cases, load_benchmark
 from composcope.experiments.investigate import report_inputs
 from composcope.experiments.run import read_json, read_lines
@@ -262,6 +263,24 @@ def test_max_asks_stops_and_the_same_command_continues(
     keys = journal_keys(tmp_path / "r")
     assert max(Counter(keys).values()) == 1
     assert metric(tmp_path / "r", "composition")["count"] == 6
+
+
+def test_a_stopped_run_that_was_continued_and_interrupted_is_an_interrupted_one(
+    taught: Path, case_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    args = ["evaluate", "-m", str(taught), "-b", str(case_file), *PLAIN, "-o", str(tmp_path / "r"), "-q"]
+    main([*args, "--max-asks", "10"])
+    with monkeypatch.context() as during:
+        during.setattr(evaluating, "ask_and_grade", _interrupt)
+        assert main(args) == 130
+    manifest = read_json(tmp_path / "r" / "manifest.json")
+    assert (manifest["status"], manifest["stopped"]) == ("interrupted", None)
+    main(["probe", str(tmp_path / "r"), "--probes", "min-k", "-q"])  # asks the rest, as of every interrupted run
+    assert metric(tmp_path / "r", "composition")["count"] == 6 and len(journal_keys(tmp_path / "r")) > 10
+
+
+def _interrupt(*args: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_limit_takes_the_first_cases_of_each_family_and_depth(

@@ -223,6 +223,7 @@ def test_filled_in_sheets_become_rows_of_a_model_named_human() -> None:
 def test_a_sample_has_equal_shares_and_what_small_strata_lack_goes_to_the_others() -> None:
     sizes = {("a",): 2, ("b",): 9, ("c",): 30}
     assert adjudicator.allocate(sizes, 12) == {("a",): 2, ("b",): 5, ("c",): 5}
+    assert adjudicator.allocate({("few",): 2, ("many",): 90}, 1) == {("few",): 0, ("many",): 1}
     assert adjudicator.allocate(sizes, 99) == sizes and adjudicator.allocate(sizes, 0) == dict.fromkeys(sizes, 0)
 
 
