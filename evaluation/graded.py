@@ -157,7 +157,7 @@ def _typed(name: str, value: Any, where: str) -> Any:
         number = _NUMBER.match(text, kind.end())
         if number is None or int(number[0]) < least:
             raise InputError(
-                f"{where}: role is {text!r}; after {kind[1]!r} give a number from {least} to 999, without zeros before it"
+                f"{where}: role is {text!r}; after {kind[1]!r} give a number from {least} to 999, no zero first"
             )
     return text
 
