@@ -47,7 +47,7 @@ def check_room(model: PreTrainedModel, anatomy: Anatomy, prompt: int, new: int) 
     Raises ``ModelError`` if the prompt is computed differently before the continuation has been written.
     """
     if not isinstance(new, Integral) or new < 1:
-        raise InputError(f"max_new_tokens={new}; give at least 1")
+        raise InputError(f"max_new_tokens={new!r}; give a whole number of at least 1")
     if anatomy.context is not None and prompt + new - 1 > anatomy.context:
         raise InputError(
             f"{prompt} prompt and {new} new tokens: the context of {type(model).__name__} holds {anatomy.context}"

@@ -89,9 +89,10 @@ class Unembedding:
         """
         head, x = self.head, resid.reshape(-1, resid.shape[-1])
         if tokens is not None:
+            tokens = list(tokens)
             if bad := [t for t in tokens if not 0 <= t < len(head.weight)]:
                 raise InputError(f"token id {bad[0]}: the head has {len(head.weight)} entries")
-            index = torch.tensor(list(tokens), dtype=torch.long, device=head.weight.device)
+            index = torch.tensor(tokens, dtype=torch.long, device=head.weight.device)
             head = replace(head, weight=head.weight[index], bias=None if head.bias is None else head.bias[index])
         x = x.to(head.weight.device, dtype or head.weight.dtype)
         for module in self.final:

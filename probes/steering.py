@@ -109,7 +109,7 @@ def patch(
 
 
 def _check_recipients(recipients: Sequence[Ids]) -> None:
-    if not recipients:
+    if not len(recipients):
         raise NoCasesError("0 recipients; give at least one prompt to continue")
 
 

@@ -287,6 +287,10 @@ PAIRS_EACH = 5
 """Pairs that are needed for every covariate adjusted for."""
 
 
+_ALIKE = 1e-6
+"""Singular value of covariates, none above 1, below which the others give one of them."""
+
+
 def adjusted(
     d: Array, covariates: Mapping[str, Array], clusters: Sequence[Hashable] | None = None, level: float = 0.95
 ) -> tuple[Row, list[str]]:
@@ -298,10 +302,10 @@ def adjusted(
     names: list[str] = []
     design = np.ones((len(d), 1))
     for name, x in covariates.items():
-        wider = np.column_stack([design, x])
-        if design.shape[1] <= len(d) // PAIRS_EACH and np.linalg.matrix_rank(wider) == wider.shape[1]:
+        wider = np.column_stack([design, x / (np.abs(x).max() or 1)])  # their size changes nothing but the rounding
+        if design.shape[1] <= len(d) // PAIRS_EACH and np.linalg.matrix_rank(wider, _ALIKE) == wider.shape[1]:
             names, design = [*names, name], wider
-        elif names and np.ptp(x) > 1e-12 and np.linalg.matrix_rank(wider[:, 1:]) == design.shape[1] - 1:
+        elif names and np.ptp(x) > 1e-12 and np.linalg.matrix_rank(wider[:, 1:], _ALIKE) == design.shape[1] - 1:
             names.append(name)  # the others give it, as "operation add" does "operation mul"; it takes no one's place
     if not names or np.ptp(d) <= 1e-12 * np.abs(d).max():
         return {}, []

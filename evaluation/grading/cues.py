@@ -9,7 +9,11 @@ MOST = 50
 REACH = 2000
 """Characters after a cue that are read."""
 
-_WORD = re.compile(r"(?:\banswers?|\b(?:solution|ans|verdict)(?=[*_ \t.]{0,4}[:=]))\b", re.IGNORECASE)
+_WORD = re.compile(
+    r"(?:\banswers?|\b(?:solution|ans)(?=[*_ \t.]{0,4}[:=])"
+    r"|\bverdict(?=[*_ \t]{0,4}:[*_ \t]{0,4}(?:yes|no|true|false)\b))\b",
+    re.IGNORECASE,
+)
 _REFUSED = re.compile(
     r"\b(?:intermediate|partial|wrong|incorrect|previous|other|possible|alternative|candidate|if|whether|suppose|unless"
     r"|assuming|verify|check|what|which|how|no|any|another|each|every|your|question|follow-?up|multiple|complete)"

@@ -307,7 +307,8 @@ def within(text: str, golds: Sequence[Date]) -> bool:
     said = [d for d in find_all(_both_days(text)) if d.sure]
     year = next((d.year for d in said if d.year), None)
     dated = [replace(d, year=d.year or year) for d in said]
-    return bool(dated) and any(g.day is None and all(compare(d, g) for d in dated) for g in golds)
+    denied = re.search(r"\b(?:not|never|neither)\b|n['\u2019]t\b", text)
+    return bool(dated) and not denied and any(g.day is None and all(compare(d, g) for d in dated) for g in golds)
 
 
 def other_reading(date: Date | None) -> Date | None:

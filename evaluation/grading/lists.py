@@ -19,7 +19,7 @@ _DASHES = re.compile(r"[^,;:\n]{1,40}(?:\s[-\u2013\u2014]\s[^,;:\n]{1,40}){2,}")
 """Three items or more with dashes between them."""
 _SEMICOLON = re.compile(r"\s*[;\n]\s*(?:and\b)?\s*", re.IGNORECASE)
 _COMMA = re.compile(
-    r"\s*(?:,\s*(?:and|while|whereas)\b|,(?!\d{3}(?!\d))|\n|\s+(?:and(?!\s(?:a|one)\s(?:half|third|quarter)\b)|then|while|whereas|und|et|plus|as\swell\sas)\b|\s+or(?=\s+\$?[a-z]\s?=)|\s+&|\s/(?=\s))\s*",
+    r"\s*(?:,\s*(?:and|while|whereas)\b|,(?!\d{3}(?!\d))|\n|\s+(?:and(?!(?:(?<=\d\sand)|(?<=\b(?:one|two|six|ten)\sand)|(?<=\b(?:four|five|nine)\sand)|(?<=\b(?:three|seven|eight)\sand))\s(?:a|one)\s(?:half|third|quarter)\b)|then|while|whereas|und|et|plus|as\swell\sas)\b|\s+or(?=\s+\$?[a-z]\s?=)|\s+&|\s/(?=\s))\s*",
     re.IGNORECASE,
 )
 _LETTERS = re.compile(r"\W*[A-Z](?:[\s-]?[A-Z])+\W*")
@@ -149,7 +149,8 @@ def _given(segment: str, gold: Sequence[str], question: str | None, ordered: boo
 def _heading(said: str) -> list[str]:
     """What the line above a list says after "is", "are" or a colon."""
     before = view.plain(_ITEM_MARK.split(said)[0]).strip().rstrip(":").rpartition("\n")[2]
-    return [re.split(r":|\b(?:is|are)\b", before)[-1].strip()] if _ITEM_MARK.search(said) else []
+    parts = re.split(r":|\b(?:is|are)\b", before) if _ITEM_MARK.search(said) else []
+    return [part.strip() for part in parts[1:][-1:]]
 
 
 def _in_another_order(segment: str, gold: Sequence[str], question: str | None) -> bool:

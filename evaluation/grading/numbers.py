@@ -44,6 +44,8 @@ class Number:
     """True for numbers written as words."""
     ordinal: bool = False
     dozen: bool = False
+    power: bool = False
+    """True for numbers written with a power of ten, which may leave out the last digits: "6.022e23"."""
     asked: UnitAsked | None = None
     """The unit that the question asks for; only of a gold answer without a unit."""
     repeated: frozenset["Written"] = frozenset()
@@ -215,7 +217,8 @@ def _number(m: re.Match[str], text: str) -> Number | None:
     if re.fullmatch(r"\d{3}", g["plain"] or "") and (group := _GROUP.search(text[max(0, start - 4) : start])):
         others = (sign * (value + 1000 * int(group[0])),)
     per = words.per(text[m.end() : m.end() + _NEAR], g["unit"]) if g["unit"] else None
-    number = Number(sign * value, start, end, per=per, ordinal=bool(g["ordinal"]), dozen=dozen, others=others)
+    power, ordinal = bool(g["exponent"] or g["ten"]), bool(g["ordinal"])
+    number = Number(sign * value, start, end, per=per, ordinal=ordinal, dozen=dozen, power=power, others=others)
     return _with_unit(number, "%" if g["percent"] else (g["currency"] or "")[:1] or g["unit"])
 
 
@@ -249,16 +252,12 @@ def _value(g: dict[str, str | None]) -> Fraction | None:
         under = plain(g["under"])
         return plain(g["over"]) / under if under else None
     if g["base"]:
-        power = int(g["power"] or 0)
-        return (
-            Fraction(int(g["base"])) ** power if abs(power) <= 64 and len(g["base"]) < 10 and g["base"] != "0" else None
-        )
+        power, small = int(g["power"] or 0), len(g["base"]) < 10 and g["base"] != "0"
+        return Fraction(int(g["base"])) ** power if small and abs(power) <= 64 else None
     if g["comma"]:
         return Fraction(g["comma"].replace(",", "."))
     exponent = int(g["exponent"] or g["ten"] or 0)
-    if abs(exponent) > _LONGEST:
-        return None
-    return plain(g["plain"]) * Fraction(10) ** exponent if exponent else plain(g["plain"])
+    return plain(g["plain"]) * Fraction(10) ** exponent if abs(exponent) <= _LONGEST else None
 
 
 def _with_unit(number: Number, unit: str | None) -> Number:
@@ -341,20 +340,20 @@ def equal(a: Number, gold: Number) -> bool:
     if written(a) in gold.repeated:
         return False  # "3 weeks" only repeats the question "How many days are 3 weeks?"
     plain_degrees = {a.dimension, gold.dimension} & {"angle"} and {a.dimension, gold.dimension} <= words.DEGREES
-    a = _in(a, gold.asked.dimension if gold.asked else gold.dimension)
+    a, power = _in(a, gold.asked.dimension if gold.asked else gold.dimension), a.power or gold.power
     if gold.asked and a.dimension == gold.asked.dimension:
         base = a.value * a.factor
         known = {f for _, d, f, _ in gold.repeated if d}  # "9000 seconds" does not repeat "2.5 hours"
         repeats = a.factor in known and any(d and close(base, v * f) for v, d, f, _ in gold.repeated)
-        return not repeats and close(base, gold.value * _size(gold.asked, a.per))
+        return not repeats and close(base, gold.value * _size(gold.asked, a.per), power=power)
     if a.dimension and gold.dimension and not plain_degrees:
-        return a.dimension == gold.dimension and close(a.value * a.factor, gold.value * _size(gold, a.per))
+        return a.dimension == gold.dimension and close(a.value * a.factor, gold.value * _size(gold, a.per), power=power)
     if gold.asked and gold.asked.factor == 1 and any({a.dimension, gold.asked.dimension} <= k for k in words.RIVALS):
         return False  # cents may be of a dollar or a euro
     if a.dimension != gold.dimension and {"clock", "ratio"} & {a.dimension, gold.dimension}:
         return False
     hundredfold = (n.value * 100 if n.percent else n.value for n in (a, gold))
-    return close(a.value, gold.value) or (a.percent != gold.percent and close(*hundredfold))
+    return close(a.value, gold.value, power=power) or (a.percent != gold.percent and close(*hundredfold))
 
 
 def _size(unit: Number | UnitAsked, per: Fraction | None) -> Fraction:
@@ -383,9 +382,9 @@ def _in(n: Number, dimension: str | None) -> Number:
     return n if factor is None else replace(n, dimension=dimension, factor=factor)
 
 
-def close(a: Fraction, b: Fraction) -> bool:
-    """Equal up to the last of many decimals; numbers with up to two decimals, like sums of money, are equal or not."""
-    exact = (a * 100).denominator == (b * 100).denominator == 1
+def close(a: Fraction, b: Fraction, *, power: bool = False) -> bool:
+    """Equal up to the last of many digits; numbers with up to two decimals and no ``power`` of ten are equal or not."""
+    exact = not power and (a * 100).denominator == (b * 100).denominator == 1
     return a == b or (not exact and abs(a - b) <= TOLERANCE * max(abs(a), abs(b)))
 
 

@@ -190,6 +190,8 @@ _CALLED = {
     "asks": (({}, {}), "asks(self, case, graded), which returns the asks that come next"),
     "reduce": (((), {}), "reduce(self, rows, cases=None), which returns a Reduction"),
 }
+_MISCALLED = re.compile(r"\brequired (?:positional|keyword-only) arg|unexpected keyword arg|positional arguments? but")
+"""In a TypeError of a call whose arguments do not fit, unlike that of ``float(None)``."""
 
 
 def _check(made: Any, name: str) -> None:
@@ -204,7 +206,7 @@ def _check(made: Any, name: str) -> None:
     try:
         found = made.reduce((), {})
     except Exception as e:
-        if isinstance(e, TypeError) and "argument" in str(e):  # other errors may be of having no rows
+        if isinstance(e, TypeError) and _MISCALLED.search(str(e)):  # other errors may be of having no rows
             raise InputError(f"--protocol {name}: {type(made).__name__}.reduce: {e}; correct this call") from e
     else:
         _reduction(made, found)

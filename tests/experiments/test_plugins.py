@@ -255,6 +255,16 @@ def test_a_protocol_that_could_not_ask_or_count_is_refused_before_it_asks(
         get("first-step-given", format="plain")
 
 
+def test_a_protocol_may_fail_to_count_without_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PROTOCOLS, "added", {})
+    monkeypatch.setattr(PROTOCOLS, "_given", {})
+    was = "return Reduction(tuple(metrics), sets)"
+    own = OWN.replace(was, f"float(max((r.repeat for r in rows), default=None))\n        {was}")  # its argument is None
+    assert own != OWN
+    plugins.load_plugin(_file(tmp_path, own, "own.py"))
+    assert get("first-step-given", format="plain").name == "first-step-given"
+
+
 def test_a_protocol_needs_no_option_that_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PROTOCOLS, "added", {})
     monkeypatch.setattr(PROTOCOLS, "_given", {})

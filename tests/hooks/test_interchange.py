@@ -377,9 +377,9 @@ def test_rows_of_knockouts_and_skips_by_layer_and_position() -> None:
         (lambda lm: interchange(lm, IDS, [[]], [13], targets=[97]), "token id 97: the model's vocabulary has 97"),
         (lambda lm: interchange(lm, IDS, [[]], [13], tokens=[0, -1]), "token id -1"),
         (lambda lm: forced(lm, IDS, [[1], []], [[]]), "continuation 1: no token"),
-        (lambda lm: continued(lm, IDS, [[]], 0), "max_new_tokens=0; give at least 1"),
-        (lambda lm: lm.generate([IDS], 0), "max_new_tokens=0; give at least 1"),
-        (lambda lm: lm.generate([IDS], 1.5), "max_new_tokens=1.5"),  # type: ignore[arg-type]
+        (lambda lm: continued(lm, IDS, [[]], 0), "max_new_tokens=0; give a whole number of at least 1"),
+        (lambda lm: lm.generate([IDS], 0), "max_new_tokens=0; give a whole number of at least 1"),
+        (lambda lm: lm.generate([IDS], 1.5), "max_new_tokens=1.5; give a whole number"),  # type: ignore[arg-type]
         (
             lambda lm: suffix(lm, IDS, prefill(lm, [IDS]), [[Skip(2, 4)], [Skip(0, 4)]], start=4, stop=14),
             "in the order",

@@ -373,6 +373,12 @@ def test_folders_without_weights_and_models_that_give_nan_are_refused(tmp_path: 
         load_model(model)
 
 
+def test_an_edit_may_give_numbers_whose_sum_is_too_large_for_their_type() -> None:
+    lm, site = load_model(tiny("llama").half()), Site(0, "resid_post")
+    run = lm.run(ids_of(), read=[site], edit={site: lambda x: torch.full_like(x, 60000)})
+    assert torch.isinf(run.acts[site].sum()) and torch.isfinite(run.logits).all()
+
+
 @pytest.mark.parametrize("name", ["q", "k"])
 def test_nan_that_an_attention_kernel_turns_into_zeros_is_refused(name: Any) -> None:
     model = tiny("llama", attn="sdpa")

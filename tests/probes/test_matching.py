@@ -228,6 +228,10 @@ def test_adjusted_differences_of_clusters_have_robust_errors() -> None:
 def test_a_covariate_that_others_give_takes_no_place_from_one_that_they_do_not() -> None:
     rng = np.random.default_rng(0)
     add, length = rng.integers(-1, 2, 40).astype(float), rng.normal(size=40) + 0.5
+    d = length + rng.normal(size=40)
+    alone = adjusted(d, {"length": length})[0]["value"]
+    found, names = adjusted(d, {"length": 1e9 * length, "rounded": length + 1e-13 * add})
+    assert names == ["length", "rounded"] and abs(found["value"] - alone) < 1e-9
     found, names = adjusted(3 * length + rng.normal(0, 0.1, 40), {"add": add, "mul": -add, "length": length})
     assert names == ["add", "mul", "length"] and abs(found["value"]) < 0.1 < found["unadjusted"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -58,6 +60,9 @@ def test_every_source_and_layer_continues_as_a_plain_forward_pass_with_the_same_
                 assert tokens == _by_hand(lm, prompt, layer, scale * along[k], 3)
                 changed += tokens != got.base[i].tolist()
     assert changed, "the step is large enough to matter"
+    same: Any = torch.tensor([p[:4] for p in PROMPTS])
+    rows = [steering.steer(lm, p, along, [0, 1], max_new_tokens=2, stop_ids=()) for p in (same, same.tolist())]
+    assert torch.equal(rows[0].tokens, rows[1].tokens), "recipients may be the rows of a tensor"
 
 
 def test_the_opposite_and_the_random_directions_are_as_long_as_the_largest_step(
