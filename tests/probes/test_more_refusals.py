@@ -297,7 +297,7 @@ def test_numbers_that_have_no_spread_get_no_interval_and_no_adjustment() -> None
     assert tables._adjustment({"p": np.nan}, sides, same, {}) == {}
     d = np.arange(12.0)
     assert tables.adjusted(d, {"x": np.ones(12)}) == ({}, []) == tables.adjusted(np.ones(12), {"x": d})
-    assert tables.adjusted(d**2, {"x": d, "twice": 2 * d})[1] == ["x"]
+    assert tables.adjusted(d**2, {"x": d, "twice": 2 * d})[1] == ["x", "twice"]
     assert tables.adjusted(d**2, {"x": d}, [0] * 6 + [1] * 6) == ({}, [])
     assert tables.adjusted(d[:4], {"x": d[:4] ** 2}) == ({}, []), "five pairs for each"
     for t, threshold in ((0.0, 2.0), (np.nan, 2.0), (1.0, np.inf)):

@@ -303,7 +303,8 @@ def test_regression_adjusts_for_what_varies_as_far_as_pairs_reach() -> None:
     fit = dependence.regression(d, design)
     assert (row["p"], row["low"], row["high"]) == pytest.approx((fit.p, *fit.interval(0.95)))
     assert tables.adjusted(d[:4], {"x": x[:4]}) == ({}, []) and tables.adjusted(d[:5], {"x": x[:5]})[1] == ["x"]
-    assert tables.adjusted(d, {"x": x, "twice": 2 * x})[1] == ["x"], "the second says nothing more"
+    alone, both = (tables.adjusted(d, {"x": x, **more}) for more in ({}, {"twice": 2 * x}))
+    assert both[1] == ["x", "twice"] and both[0]["value"] == pytest.approx(alone[0]["value"]), "x gives the second"
     assert tables.adjusted(np.full(12, 2.0), {"x": x}) == ({}, [])
 
 
