@@ -103,11 +103,13 @@ def doctor(json: AsJson = False, quiet: Silent = False) -> int:
 
 
 def write(folder: Path) -> list[Path]:
-    """Write ``cases.jsonl`` and ``config.yaml``. Raises ``InputError`` if one of them exists."""
+    """Write ``cases.jsonl`` and ``config.yaml``. Raises ``InputError`` if one exists, or for the name of a file."""
     from ...evaluation.case import case_to_dict
     from ..organism.benchmarks import mixed
 
     cases, config = folder / "cases.jsonl", folder / "config.yaml"
+    if folder.suffix in (".jsonl", ".json", ".yaml", ".yml"):
+        raise InputError(f"{folder}: is the name of a file; give the folder for {cases.name} and {config.name}")
     if there := [path for path in (cases, config) if path.exists()]:
         raise InputError(f"{there[0]}: already exists; give another folder, or move the file away")
     folder.mkdir(parents=True, exist_ok=True)

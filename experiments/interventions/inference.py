@@ -119,6 +119,8 @@ def intervene(
 
 def _room(context: int | None, examples: Sequence[Example], limit: int, given: int | None) -> int:
     """How many tokens a continuation may have, as ``intervene`` says."""
+    if given is not None and given < 1:
+        raise InputError(f"--max-tokens {given}: give at least 1")
     most = given or min(limit, max(len(e.response_ids) for e in examples) + SLACK)
     return most if context is None else max(1, min(most, context - max(len(e.prompt_ids) for e in examples)))
 

@@ -358,6 +358,12 @@ def test_what_init_writes_runs_as_it_is(tmp_path: Path, capsys: pytest.CaptureFi
     assert json.loads((out / "manifest.json").read_text())["identity"]["model"] == "organism:control"
 
 
+def test_init_wants_a_folder_not_the_name_of_a_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cases\.jsonl: .*folder"):
+        write(tmp_path / "cases.jsonl")
+    assert not list(tmp_path.iterdir())
+
+
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     write(tmp_path)
     with pytest.raises(InputError, match=r"cases\.jsonl"):

@@ -375,6 +375,8 @@ def test_a_run_is_opened_in_all_layers_for_a_few_more_tokens_than_its_longest_an
     monkeypatch.setattr(inference, "_save", lambda *_: None)
     inference.intervene("patching", tmp_path, n=7, seed=5)
     inference.intervene("patching", tmp_path, layers=[2, 0, 2], max_new_tokens=6)
+    with pytest.raises(InputError, match="0"):
+        inference.intervene("patching", tmp_path, max_new_tokens=0)
     assert seen == [
         (10 + inference.SLACK, 5, ("patching", (own, 7, 5), [0, 1, 2])),
         (6, 0, ("patching", (own, 32, 0), [0, 2])),
