@@ -53,6 +53,14 @@ TABLE = [
 ]
 
 
+def test_cases_without_a_depth_are_said_to_be_in_no_curve_only_where_others_have_one() -> None:
+    flat = [*case_rows("x", "11 11", "11", "1"), *case_rows("y", "11 11", "11", "0")]
+    said = metrics_from_rows([*TABLE, *flat], "double-gate").warnings
+    assert sum("2 of 10 cases have no depth" in w for w in said) == 1
+    for rows in (TABLE, flat):
+        assert not any("no depth" in w for w in metrics_from_rows(rows, "double-gate").warnings)
+
+
 def test_gates_and_failures_are_counted_as_by_hand() -> None:
     metrics = reduced(TABLE)
     assert (got(metrics, "atom_gate").count, got(metrics, "atom_gate").n, got(metrics, "atom_gate").n_invalid) == (
