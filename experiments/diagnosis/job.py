@@ -75,7 +75,7 @@ def diagnose(
     with opened as loaded, locked(data.path):
         _same_model(data, loaded, model)
         if right := [id for id in dict.fromkeys(ids) if id not in {case.id for case in every}]:
-            reporter.say(f"{data.name}: --case {', '.join(right)}: left out, did not fail with every part right")
+            reporter.say(f"{data.name}: case {', '.join(right)}: left out, did not fail with every part right")
         if (before := results.n_diagnosed(data.path)) > len(failing):
             reporter.say(
                 f"{data.name}: replaces the earlier diagnosis of {before} cases by one of {len(failing)}; without "
@@ -89,11 +89,11 @@ def failures(data: RunData, ids: Sequence[str] = ()) -> list[Case]:
     for id in ids:
         if id not in data.cases:
             raise InputError(
-                f"--case {id}: {data.path.name} has no such case (the first case is {next(iter(data.cases), 'none')!r})"
+                f"case {id}: {data.path.name} has no such case (the first case is {next(iter(data.cases), 'none')!r})"
             )
     found = _named(data, ids) if ids else labelled_failures(data)
     if not found:
-        what = f"--case {', '.join(ids)}: did not fail" if ids else f"{data.path}: no case failed"
+        what = f"case {', '.join(ids)}: did not fail" if ids else f"{data.path}: no case failed"
         raise InputError(f"{what} with every part right; there is no failure of composition to explain")
     return found
 

@@ -711,7 +711,7 @@ def test_the_figure_of_causes_draws_the_shares_of_the_diagnosis(run: Path, tmp_p
 
 
 def test_what_cannot_be_diagnosed_is_refused_with_the_reason(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--case mixed-9999: control has no such case"):
+    with pytest.raises(InputError, match="case mixed-9999: control has no such case"):
         diagnose(run, ids=["mixed-9999"], quiet=True)
     right = tmp_path / "right"
     cases = tmp_path / "cases.jsonl"
