@@ -346,7 +346,7 @@ def test_a_model_in_memory_gives_the_same_answers(run: RunResults, tmp_path: Pat
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda run: cs.diagnose(run.path, ids=["nope"]), "case=nope: run has no such case"),
+        (lambda run: cs.diagnose(run.path, ids=["nope"]), "case nope: run has no such case"),
         (lambda run: cs.evaluate("organism:none", "nope.jsonl"), "benchmark=nope.jsonl: "),
         (lambda run: cs.plot.gaps(run, group_by="cost"), "group_by=cost: "),
     ],
