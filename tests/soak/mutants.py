@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shlex
 import shutil
 import signal
@@ -175,9 +176,8 @@ def tried(mutant: Mutant, path: Path, tree: Path, number: int) -> Found:
 
 
 def _failed(said: str) -> list[str]:
-    """The tests that failed, as pytest names them."""
-    lines = (line.partition(" ") for line in said.splitlines())
-    return [rest.split(" - ")[0] for first, _, rest in lines if first in ("FAILED", "ERROR")]
+    """The tests that failed, as pytest names them; what is in brackets may have " - " in it, as before a message."""
+    return re.findall(r"^(?:FAILED|ERROR) ([^\[\s]+(?:\[.*?\])?)(?= - |$)", said, re.MULTILINE)
 
 
 def sound(found: Sequence[Found], tree: Path) -> list[Found]:

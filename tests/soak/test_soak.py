@@ -96,3 +96,11 @@ def test_every_fault_of_the_table_stands_in_exactly_one_place_and_changes_it(mon
     assert [(name, place) for name, place in places.items() if isinstance(place, str)] == []
     assert len(places) == len(mutants.MUTANTS), "each has a name of its own"
     assert [m.name for m in mutants.MUTANTS if m.was == m.now] == []
+
+
+def test_names_of_failed_tests_are_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(HERE))
+    import mutants
+
+    said = "FAILED a.py::t[x-1/2 - 0/2] - assert [1] - [2]\nERROR b.py::u - no\nFAILED c.py::v\nFAILURES\nFAILED d.py::w[é 1]"
+    assert mutants._failed(said) == ["a.py::t[x-1/2 - 0/2]", "b.py::u", "c.py::v", "d.py::w[é 1]"]
