@@ -102,5 +102,5 @@ def test_names_of_failed_tests_are_read_whole(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.syspath_prepend(str(HERE))
     import mutants
 
-    said = "FAILED a.py::t[x-1/2 - 0/2] - assert [1] - [2]\nERROR b.py::u - no\nFAILED c.py::v\nFAILURES\nFAILED d.py::w[é 1]"
+    said = "FAILED a.py::t[x-1/2 - 0/2] - a [1] - [2]\nERROR b.py::u - no\nFAILED c.py::v\nFAILED d.py::w[é 1]"
     assert mutants._failed(said) == ["a.py::t[x-1/2 - 0/2]", "b.py::u", "c.py::v", "d.py::w[é 1]"]
