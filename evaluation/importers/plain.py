@@ -62,10 +62,10 @@ def read_plain(path: str | Path, options: Options = Options()) -> Imported:  # n
     for n, (where, row) in enumerate(_rows(path, (*names, options.scorer))):
         stored = _stored(row, names, options.answer_type, where)
         name = _verdict_field(row, options, where)
-        own = next((row[k] for k in ("case", "id") if row.get(k) not in (None, "")), f"{stem}-{n:05d}")
-        case, role = place(row, str(own), options, where)
-        no_case += [where] if case == f"{stem}-{n:05d}" else []
-        no_role += [where] if not (options.role or options.role_field) and row.get("role") in (None, "") else []
+        own = next((str(row[k]) for k in ("case", "id") if row.get(k) not in (None, "")), None)
+        case, role = place(row, own or f"{stem}-{n:05d}", options, where)
+        no_case += [where] if not (own or options.case_field) else []
+        no_role += [where] if not (options.role or options.role_field) and role == "whole" != row.get("role") else []
         line = Graded(
             case, role, "invalid", str(row.get("benchmark") or stem), depth=_whole(row, "depth", where),
             repeat=_whole(row, "repeat", where) or 0, model=options.model or _text(row.get("model")),

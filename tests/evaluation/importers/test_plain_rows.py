@@ -78,6 +78,10 @@ def test_rows_that_name_nothing_are_wholes_of_cases_named_after_file_and_line(tm
     some = lines(tmp_path / "some.jsonl", [{"id": "a", "role": "part:0", "response": "4", "gold": "4"},
                                            {"id": "a", "response": "4", "gold": "4"}])  # fmt: skip
     assert [w for w in read(some).warnings if f"{some}:2: no role; 1 of 2" in w]
+    odd = lines(tmp_path / "odd.jsonl", [{"id": "odd-00000", "role": "part:0", "response": "4", "gold": "4"},
+                                         {"id": "a", "role": ["part:0"], "response": "4", "gold": "4"}])  # fmt: skip
+    said = read(odd).warnings
+    assert not [w for w in said if "no case" in w] and [w for w in said if f"{odd}:2: no role; 1 of 2" in w]
     same = lines(tmp_path / "same.jsonl", [{"id": "a", "response": r, "gold": "4"} for r in ("4", "5")])
     with pytest.raises(InputError, match=r"same\.jsonl:2: case 'a' has role 'whole' twice .*same\.jsonl:1"):
         read(same)
