@@ -115,7 +115,7 @@ def _run_jobs(jobs: Sequence[DemoRun], reporter: Reporter) -> None:
 
 
 def _alone() -> None:
-    """A process that runs jobs has one thread, and ends when the one that started it says so, or is gone."""
+    """Prepare a process that runs jobs: it has one thread, and ends when its parent says so or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
     exits.quiet_libraries()

@@ -164,7 +164,7 @@ def investigate(
 
 
 def _stopped(folder: Path) -> str | None:
-    """Of a run that a limit stopped: that it is not finished, and how many of its asks have no answer; else None."""
+    """What a user is told of a run that a limit stopped, with the number of asks without an answer; else None."""
     run = read_run(folder)
     if not run.manifest.stopped:
         return None

@@ -157,7 +157,7 @@ def _probed(run: RunData) -> Iterator[str]:
 def _figures(run: RunData, notes: list[str], progress: Bar) -> Iterator[tuple[str, str | None]]:
     """The tables of figures by name, and the error of each; they are made again from the compared data.
 
-    Those of a report over several runs that was written into the run are not compared; a note says so.
+    A report over several runs may stand in the run's folder. Its tables are not compared; a note says so.
     """
     every = sorted((run.path / "figures").glob("*.csv"))
     files = [file for file in every if n_runs(file) < 2]

@@ -82,7 +82,7 @@ def _stratum(source: Source, row: Graded) -> tuple[Any, ...]:
 
 
 def allocate(sizes: Mapping[tuple[Any, ...], int], n: int) -> dict[tuple[Any, ...], int]:
-    """Equal shares of ``n`` over the strata; what small strata cannot fill, or ``n`` is too few for, large ones get."""
+    """Equal shares of ``n`` over the strata; large strata get what small ones cannot fill, and what is left over."""
     counts: dict[tuple[Any, ...], int] = {}
     for i, stratum in enumerate(sorted(sizes, key=lambda k: sizes[k])):
         counts[stratum] = min(sizes[stratum], n // (len(sizes) - i))
