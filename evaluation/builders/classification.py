@@ -43,18 +43,20 @@ class Membership:
 def read_memberships(path: str | Path, paraphrases: int | None = None) -> list[Membership]:
     """Read memberships; ``paraphrases`` is the number each must have (None: at least one).
 
-    Raises ``InputError`` naming file, row and field, also for a member with two classes and for classes in a circle.
+    Raises ``InputError`` naming file, line and field, also for a member with two classes and for classes in a circle.
     """
-    rows = enumerate(rows_with_paraphrases(path, WHAT), 1)
-    found = [_membership(row, n, paraphrases, f"{path}: membership {n}") for n, row in rows]
+    found = {
+        where: _membership(row, n, paraphrases, where)
+        for n, (where, row) in enumerate(rows_with_paraphrases(path, WHAT).items(), 1)
+    }
     up: dict[str, str] = {}
-    ids: dict[str, int] = {}
-    for n, m in enumerate(found, 1):
-        if ids.setdefault(m.id, n) != n:
-            raise InputError(f"{path}: membership {n} has the id {m.id!r} of membership {ids[m.id]}; ids are unique")
+    ids: dict[str, str] = {}
+    for where, m in found.items():
+        if (first := ids.setdefault(m.id, where)) != where:
+            raise InputError(f"{where}: has the id {m.id!r} of {first}; ids are unique")
         key = m.member.casefold()
         if key in up:
-            raise InputError(f"{path}: membership {n}: {m.member!r} has two classes; a chain has one answer, keep one")
+            raise InputError(f"{where}: {m.member!r} has two classes; a chain has one answer, keep one")
         up[key] = m.group.casefold()
     for start in up:
         seen, at = {start}, up[start]
@@ -63,7 +65,7 @@ def read_memberships(path: str | Path, paraphrases: int | None = None) -> list[M
                 raise InputError(f"{path}: the classes of {start!r} form a circle; remove one of them")
             seen.add(at)
             at = up[at]
-    return found
+    return list(found.values())
 
 
 def _membership(row: Mapping[str, Any], n: int, wanted: int | None, where: str) -> Membership:

@@ -64,30 +64,32 @@ def read_facts(path: str | Path, paraphrases: int | None = None) -> list[Fact]:
 
     Raises ``InputError`` naming file, line and field: an unreadable date, too few paraphrases, an id or event twice.
     """
-    rows = enumerate(rows_with_paraphrases(path, WHAT), 1)
-    facts = [_fact(row, n, paraphrases, f"{path}: fact {n}") for n, row in rows]
+    facts = {
+        where: _fact(row, n, paraphrases, where)
+        for n, (where, row) in enumerate(rows_with_paraphrases(path, WHAT).items(), 1)
+    }
     for name in ("id", "event"):
-        seen: dict[str, int] = {}
-        for n, fact in enumerate(facts, 1):
+        seen: dict[str, str] = {}
+        for where, fact in facts.items():
             value = getattr(fact, name)
-            if value in seen:
-                raise InputError(f"{path}: fact {n} has the {name} {value!r} of fact {seen[value]}; {name}s are unique")
-            seen[value] = n
-    return facts
+            if (first := seen.setdefault(value, where)) != where:
+                raise InputError(f"{where}: has the {name} {value!r} of {first}; {name}s are unique")
+    return list(facts.values())
 
 
-def rows_with_paraphrases(path: str | Path, what: str) -> list[dict[str, Any]]:
-    """The objects of JSON lines, or the rows of a CSV with its columns ``paraphrase_1``, ... as one list.
+def rows_with_paraphrases(path: str | Path, what: str) -> dict[str, dict[str, Any]]:
+    """The objects of JSON lines, or the rows of a CSV with its columns ``paraphrase_1``, ... as one list, by place.
 
     Raises ``InputError`` as ``reading`` does.
     """
     if Path(path).suffix.lower() != ".csv":
-        return [{k: v for k, v in row.items() if v == v} for _, row in objects(path, what)]  # NaN: a missing value
-    found: list[dict[str, Any]] = []
-    for _, row in text_files.table(path, f"give {what}")[1]:
+        # NaN is a missing value
+        return {where: {k: v for k, v in row.items() if v == v} for where, row in objects(path, what)}
+    found: dict[str, dict[str, Any]] = {}
+    for line, row in text_files.table(path, f"give {what}")[1]:
         wordings = [row[k] for k in sorted(row) if k.startswith("paraphrase") and row[k].strip()]
         plain: dict[str, Any] = {k: v for k, v in row.items() if k and not k.startswith("paraphrase") and v}
-        found.append({**plain, "paraphrases": wordings})
+        found[f"{path}:{line}"] = {**plain, "paraphrases": wordings}
     return found
 
 

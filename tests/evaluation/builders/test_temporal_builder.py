@@ -206,18 +206,19 @@ def test_facts_are_read_from_json_lines_and_csv(tmp_path: Path) -> None:
         ({"event": "e", "date": "1900", "paraphrases": ["a?", " "]}, "paraphrases is ['a?', ' ']"),
         ({"event": "e", "date": "1900", "paraphrases": ["a?"], "aliases": ["1900", "soon"]}, "aliases has 'soon'"),
         ({"event": "e", "date": "1900", "paraphrases": ["a?"], "aliases": [" "]}, "aliases is [' ']"),
-        ({"id": "x", "event": "e", "date": "1900", "paraphrases": ["a?"]}, "has the id 'x' of fact 1"),
+        ({"id": "x", "event": "e", "date": "1900", "paraphrases": ["a?"]}, "facts.jsonl:1; ids are"),
         ({"event": "e", "date": "1900", "paraphrases": ["a?"], "unknowable": "perhaps"}, "unknowable is 'perhaps'"),
         ({"event": "e", "date": "1900", "paraphrases": ["a?"], "aliases": {"a": 1}}, "aliases is {'a': 1}"),
-        ({"event": "other", "date": "1900", "paraphrases": ["a?"]}, "has the event 'other' of fact 1"),
+        ({"event": "other", "date": "1900", "paraphrases": ["a?"]}, "has the event 'other' of "),
     ],
 )
 def test_facts_that_cannot_be_used_name_the_place(tmp_path: Path, row: dict[str, object], message: str) -> None:
     good = {"id": "x", "event": "other", "date": "1800", "paraphrases": ["x?"]}
     path = tmp_path / "facts.jsonl"
     path.write_text(json.dumps(good) + "\n" + json.dumps(row) + "\n")
-    with pytest.raises(InputError, match=re.escape(message)):
+    with pytest.raises(InputError, match=re.escape(message)) as error:
         read_facts(path)
+    assert str(error.value).startswith(f"{path}:2: ")
 
 
 def _drawn(family: str, depth: int, seed: int, gap: float = 2.0) -> tuple[DrawnFacts, Any]:
