@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files import as_path, beside, text_hash, write_text
+from ..files import as_path, text_hash, write_text
 from . import text_files
 from .case import TEXTS, Case, Part, case_from_dict, case_to_dict
 from .grading import booleans, dates, lists, numbers, text
@@ -44,8 +44,7 @@ def read_cases(path: str | Path) -> list[Case]:
     Raises ``InputError`` naming file, line and field for anything that cannot be used: in all lines at once, or
     up to one that is no JSON.
     """
-    if not as_path(path, "path of a case file").exists():
-        raise InputError(f"{path}: no such benchmark file; {ONE_A_LINE}{beside(path)}")
+    as_path(path, "path of a case file")
     places: list[str] = []
     found: list[Case] = []
     wrong: list[str] = []

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import InputError
-from ..files import at_home
+from ..files import at_home, beside
 
 ONE_A_LINE = "one object a line"
 _SHOWN = 40
@@ -41,7 +41,7 @@ def existing(path: str | Path, fix: str) -> Path:
     if found.is_dir():
         raise InputError(f"{path}: is a folder, not a file; {fix}")
     if not found.is_file():
-        raise InputError(f"{path}: no such file; {fix}")
+        raise InputError(f"{path}: no such file; {fix}{beside(found)}")
     return found
 
 

@@ -256,7 +256,7 @@ def test_a_question_that_nobody_can_answer_needs_no_gold_of_its_type(tmp_path: P
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"absent.jsonl: no such benchmark file"):
+    with pytest.raises(InputError, match=r"absent.jsonl: no such file"):
         read_cases(tmp_path / "absent.jsonl")
 
 

@@ -196,8 +196,11 @@ def test_specs_are_a_path_a_reader_or_a_name_handed_down(tmp_path: Path) -> None
         load("nobody:x")
     with pytest.raises(InputError, match=r"musique: is a reader; .*musique:FILE"):
         load("musique")
-    with pytest.raises(InputError, match="no such benchmark file"):
+    with pytest.raises(InputError, match="no such file"):
         load(tmp_path / "absent.jsonl")
+    (tmp_path / "musique_dev.jsonl").touch()
+    with pytest.raises(InputError, match=re.escape(f"did you mean '{tmp_path / 'musique_dev.jsonl'}'?")):
+        load(f"musique:{tmp_path / 'musique_def.jsonl'}")
     with pytest.raises(InputError, match=re.escape("absent.json: no such file; give Bamboogle")):
         load(f"bamboogle:{tmp_path / 'absent.json'}")
 
