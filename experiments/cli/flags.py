@@ -19,6 +19,7 @@ from typer import Argument, Option
 from typer.core import TyperCommand, TyperGroup
 
 from ...errors import InputError
+from ...evaluation.grading.grade import MODES
 from ...files import at_home
 from ...terminal import to_stderr
 from .. import plugins
@@ -35,7 +36,7 @@ Silent = Annotated[bool, Option("--quiet", "-q", help="No progress on stderr.")]
 """``Quiet`` of a command that writes no log."""
 RunArg = Annotated[Path, Argument(help="A run folder.")]
 RunArgs = Annotated[list[Path], Argument(help="Run folders, or folders that hold several.")]
-Compat = Annotated[str | None, Option(help="Grade and count as in a paper: agentcoma, stad or collapse.")]
+Compat = Annotated[str | None, Option(metavar="|".join(MODES), help="Grade and count as in a paper.")]
 ConfigFile = Annotated[
     Path | None,
     Option("--config", "-c", help="YAML file of options (`composcope init` writes one); flags override it."),

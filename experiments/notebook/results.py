@@ -101,6 +101,11 @@ class CaseResult:
         """The graded answer to the whole question; None if it was not asked."""
         return _whole(self.graded)
 
+    @property
+    def parts(self) -> list[Graded]:
+        """The graded answers to the parts, in their order, without paraphrases."""
+        return [g for g in self.graded if g.role.startswith("part:") and g.role.count(":") == 1]
+
     def to_df(self) -> pandas.DataFrame:
         """One line per question asked: role, gold, the answer taken from the response, the verdict, the response."""
         asks = self.asks or [None] * len(self.graded)
@@ -127,7 +132,7 @@ class CaseResult:
         return _at(part.paraphrases, rest[-1])
 
     def __repr__(self) -> str:
-        parts = [_MARKS[g.outcome] for g in self.graded if g.role.startswith("part:") and g.role.count(":") == 1]
+        parts = [_MARKS[g.outcome] for g in self.parts]
         whole = "not asked" if self.whole is None else f"{_MARKS[self.whole.outcome]} {self.whole.answer!r}"
         known = f"parts {' '.join(parts)}, " if parts else ""
         label = ", ".join(filter(None, (self.label or "neither", self.cause)))

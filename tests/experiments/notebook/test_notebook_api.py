@@ -87,6 +87,7 @@ def test_parts_of_a_case_stand_in_the_order_of_their_numbers(tmp_path: Path) -> 
                       asks={}, case_sets={}, journal=Contents())  # fmt: skip
     case = RunResults(data).case("c")
     assert [g.role for g in case.graded] == ["whole", *(f"part:{i}" for i in range(12))]
+    assert case.parts == case.graded[1:]
     assert f"parts {' '.join('✓' * 10 + '✗' * 2)}" in repr(case)
 
 
@@ -607,6 +608,7 @@ def test_a_case_in_a_notebook_shows_its_questions_answers_and_marks() -> None:
         "part:0:paraphrase:1"
     } == set()
     assert repr(found) == "<case c (failure): parts ✓ abstained, whole ✗ '4', gold '3'>"
+    assert [g.role for g in found.parts] == ["part:0", "part:1"], "a paraphrase is no part"
     bare = replace(found, graded=[])
     assert "whole not asked" in repr(bare) and bare.whole is None
     again = replace(found, graded=[Graded("c", "whole:cot", "correct", answer="3", gold="3"), *found.graded])
