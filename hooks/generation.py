@@ -41,6 +41,11 @@ def greedy(
     return found
 
 
+def ends(eos_ids: Sequence[int], stop_ids: Sequence[int] | int | None) -> Sequence[int]:
+    """The tokens that end a continuation: those given (one or several), or the model's own."""
+    return eos_ids if stop_ids is None else [stop_ids] if isinstance(stop_ids, int) else stop_ids
+
+
 def check_room(model: PreTrainedModel, anatomy: Anatomy, prompt: int, new: int) -> None:
     """``InputError`` if a prompt and its continuation do not fit into the context.
 

@@ -23,7 +23,7 @@ from torch import Tensor
 from ..errors import InputError, ModelError
 from .budget import in_prefills, shrinking, suffix_rows
 from .edits import Edits, check_rows, first_cut, first_position, residual
-from .generation import check_room, follow
+from .generation import check_room, ends, follow
 from .length_limits import keep_rotary_angles
 from .model import EMPTY, Model
 from .parts import empty_cache
@@ -211,8 +211,8 @@ def forced(
 
 @torch.no_grad()
 def continued(
-    lm: Model, ids: Sequence[int], rows: Sequence[Edits], max_new_tokens: int, stop_ids: Sequence[int] | None = None, *,
-    max_rows: int | None = None, notes: list[str] | None = None,
+    lm: Model, ids: Sequence[int], rows: Sequence[Edits], max_new_tokens: int,
+    stop_ids: Sequence[int] | int | None = None, *, max_rows: int | None = None, notes: list[str] | None = None,
 ) -> list[list[int]]:  # fmt: skip
     """Greedy continuations of one prompt under every row of edits; the token that ended one is kept.
 
@@ -220,7 +220,7 @@ def continued(
     """
     check_rows(rows, lm.anatomy, len(ids))
     check_room(lm.model, lm.anatomy, len(ids), max_new_tokens)
-    stops = lm.eos_ids if stop_ids is None else stop_ids
+    stops = ends(lm.eos_ids, stop_ids)
     prefix = prefill(lm, [ids])
     _check_cache(lm, prefix)
     unchanged = [i for i, row in enumerate(rows) if not len(row)]

@@ -28,16 +28,15 @@ from ..terminal import to_stderr
 from . import backends, length_limits, placement
 from .anatomy import Anatomy, resolve
 from .backends import transformers as backend_transformers
-from .generation import greedy
+from .generation import ends, greedy
 from .head import Unembedding, unembedding_of
-from .numerics import check_ends, check_ready, check_unmasked, foreign_hooks, unwrapped
+from .numerics import check_ends, check_made, check_ready, check_unmasked, foreign_hooks, unwrapped
 from .parts import embedding_of, empty_cache, input_device
 from .sites import Edit, Reducer, Run, Site, check_functions, check_site, put, split
 
 _HARMLESS: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
 """By model: whether left padding was found to change its numbers."""
 EMPTY = "a prompt is empty; every prompt needs at least one token"
-MADE = {"mask": "pad", "past": "prefill"}
 
 
 class Model:
@@ -164,9 +163,7 @@ class Model:
         for site in (*wanted, *changes):
             check_site(site, self.anatomy.n_layers, self.anatomy.n_experts)
         ids = self._check_ids(ids)
-        for what, value, kind in (("mask", mask, Tensor), ("past", past, Cache)):
-            if value is not None and not isinstance(value, kind):
-                raise ModelError(f"{what} of type {type(value).__name__}; give what {MADE[what]} returns")
+        check_made(mask, past)
         if past is not None and len(past.layers) > (n := self.anatomy.n_layers):
             raise ModelError(f"past of {len(past.layers)} layers, and the model has {n}; give what its prefill returns")
         mask = backend_transformers.with_past(ids, None if mask is None else mask.to(self.device), past)
@@ -199,6 +196,7 @@ class Model:
     def prefill(self, ids: Shaped[Tensor, "*batch pos"], mask: Shaped[Tensor, "_ _"] | None = None) -> Cache:
         """Keys and values of ``ids`` for use as ``past``; sliding-window layers evict nothing."""
         ids = self._check_ids(ids)
+        check_made(mask)
         mask = None if mask is None else mask.to(self.device)
         if mask is None:
             check_unmasked(ids, self.tokenizer)
@@ -218,7 +216,7 @@ class Model:
 
     def generate(
         self, prompts: str | Sequence[str | Sequence[int]] | Int[Tensor, "batch pos"], max_new_tokens: int,
-        edit: Mapping[Site, Edit | Float[Tensor, "..."]] | None = None, stop_ids: Sequence[int] | None = None,
+        edit: Mapping[Site, Edit | Float[Tensor, "..."]] | None = None, stop_ids: Sequence[int] | int | None = None,
     ) -> list[list[int]]:  # fmt: skip
         """Greedy continuations of prompts (texts, or token ids), the token that ended one included.
 
@@ -232,7 +230,7 @@ class Model:
         for row in rows:
             self._check_ids(torch.tensor(row))
         check_ends(rows, self.tokenizer)
-        stops = self.eos_ids if stop_ids is None else stop_ids
+        stops = ends(self.eos_ids, stop_ids)
         with self._alone(), length_limits.keep_rotary_angles(self.model):
             return greedy(self.model, self.anatomy, rows, changes, max_new_tokens, stops)
 

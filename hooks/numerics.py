@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from jaxtyping import Int
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from transformers import Cache, PreTrainedModel
 
 from ..errors import ModelError
 from .parts import check_eval
@@ -50,6 +50,13 @@ def _is_compiled(module: nn.Module) -> bool:
     forward = own.get("forward")  # torch.compiler.disable marks what it wraps, too
     replaced = hasattr(forward, "_torchdynamo_orig_callable") and not hasattr(forward, "_torchdynamo_disable")
     return replaced or own.get("_compiled_call_impl") is not None or "_orig_mod" in own["_modules"]
+
+
+def check_made(mask: Any, past: Any = None) -> None:
+    """``ModelError`` for a mask or earlier tokens of another kind, such as a list."""
+    for what, value, kind, maker in (("mask", mask, Tensor, "pad"), ("past", past, Cache, "prefill")):
+        if value is not None and not isinstance(value, kind):
+            raise ModelError(f"{what} of type {type(value).__name__}; give what {maker} returns")
 
 
 def check_unmasked(ids: Int[Tensor, "batch pos"], tokenizer: Any) -> None:

@@ -228,6 +228,8 @@ def test_mistakes_are_one_clear_line(tmp_path: Path) -> None:
         ),
         (lambda: lm.tokens("a text"), "tokenizer=..."),
         (lambda: lm.run([3, 9]), "token ids of type list"),  # type: ignore[arg-type]
+        (lambda: lm.run(ids_of(), [[1] * 12]), "mask of type list.*what pad returns"),  # type: ignore[arg-type]
+        (lambda: lm.prefill(ids_of(), [[1] * 12]), "mask of type list"),  # type: ignore[arg-type]
         (lambda: lm.run(torch.tensor([[3.0]])), "token ids of type torch.float32"),
         (lambda: load_model(tiny("gpt_neox")).run(ids_of(), read=[Site(0, "resid_mid")]), "in parallel"),
         (lambda: load_model(tiny("mixtral")).run(ids_of(), read=[Site(0, "neuron")]), "belong to experts"),
