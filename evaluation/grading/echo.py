@@ -7,7 +7,7 @@ if the text alone does not decide, and only if the question is known.
 import re
 from collections.abc import Sequence
 
-from . import mentions, view
+from . import view
 from .text import has_any, normalize
 from .view import tokens
 
@@ -139,7 +139,7 @@ def without_premises(text: str, question: str) -> str:
     for given in view.sentences(view.plain(question)):
         if not given.endswith("?") and len(given.split()) >= _WORDS:
             rest = re.sub(rf"(?:\A|(?<=[.!?]\s)|(?<=\n)){re.escape(given)}(?=\s|\Z)", "", rest)
-    return rest if {t.word for t in tokens(view.plain(rest))} & mentions.FINITE else text
+    return rest if {t.word for t in tokens(view.plain(rest))} & view.FINITE else text
 
 
 def in_another_clause(text: str, golds: Sequence[str], question: str) -> bool:
@@ -163,7 +163,7 @@ def in_another_clause(text: str, golds: Sequence[str], question: str) -> bool:
     corrects = _RATHER.match(added) if _NOT.search(first) else None
     added = added[corrects.end() :] if corrects else added
     opening = next((t for t in tokens(added) if t.is_word), None)
-    verb = opening is not None and not opening.capital and opening.word not in mentions.SENTENCE_WORDS | ASKING
+    verb = opening is not None and not opening.capital and opening.word not in view.SENTENCE_WORDS | ASKING
     held = [has_any(part, golds) for part in (first, added)]
     begins = any(f" {normalize(added)} ".startswith(f" {normalize(gold)} ") for gold in golds)
     if corrects and (begins or not verb):
@@ -185,7 +185,7 @@ def _another_does(sentence: str, golds: Sequence[str], question: str) -> bool:
     begin = at
     while begin and every[begin - 1][:1].isupper() and every[begin - 1][-1:] not in ",;:":
         begin -= 1
-    subject = [w for w in every[begin:at] if normalize(w) not in mentions.SENTENCE_WORDS]
+    subject = [w for w in every[begin:at] if normalize(w) not in view.SENTENCE_WORDS]
     known = {*content(question)}
     return any(not {*content(w)} <= known for w in subject) and has_any(" ".join(every[at + 1 :]), golds)
 
@@ -212,7 +212,7 @@ def _said_later(parts: Sequence[str], holding: str, question: str, golds: Sequen
         about = m and (own if m["the"] else s in later and {*content(m["word"])} & known)
         if m and about and named and m["word"].lower() not in holding.split("; ")[0].lower().split():
             return True  # "Guernica lies in Spain; its painter was born in Cuba."
-    verbs = {t.word for t in tokens(holding)} & {*mentions.FINITE, "from"}
+    verbs = {t.word for t in tokens(holding)} & {*view.FINITE, "from"}
     return bool(verbs) and any(_about_another(holding, s, question) for s in later)
 
 
@@ -240,7 +240,7 @@ def _all_of_another(with_gold: str, other: str, sentence: str, question: str) ->
 
     "The Amazon is the longest, but the Nile carries the most water." for "Which river carries the most water?"
     """
-    clause = {*with_gold.split()} & mentions.FINITE or len(content(with_gold)) >= _WORDS
+    clause = {*with_gold.split()} & view.FINITE or len(content(with_gold)) >= _WORDS
     if re.match(r"\W*(?:his|her|its|their)\s", with_gold, re.IGNORECASE) or not clause:
         return False
     head = _HEAD.match(last_question(question))

@@ -17,7 +17,7 @@ from ..case import ANSWER_TYPES
 from ..options import in_question
 from ..prompts import ABSTENTION, ANSWER_CUE
 from ..text_files import literal
-from . import cues, echo, mentions, names, statements, text, view
+from . import cues, echo, names, statements, text, view
 from .comparing import COMPARISONS, Asked, Said, Verdict, undecided
 from .extract import CODE, Extracted, extract, in_lines
 from .spellings import short_forms
@@ -301,6 +301,6 @@ def _is_part(plain: str, given: str, answer_type: str, question: str | None) -> 
         return {*text.normalize(left[1]).split()} <= {*asked.split()}  # "Three hours and ten minutes are equal to"
     if len(given.split()) < _PART or not asked.endswith(given) or " or " in asked:
         return False
-    verbs = {*given.split()} & (mentions.FINITE | {"where", "who", "which", "that"})
+    verbs = {*given.split()} & (view.FINITE | {"where", "who", "which", "that"})
     computes = answer_type == "number" and _COMPUTES.search(plain) is not None  # "2 hours" is another answer
     return computes or (answer_type in ("number", "date", "text", "boolean") and bool(verbs))

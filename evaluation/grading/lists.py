@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from .. import options
 from ..asks import Grade
-from . import cues, echo, mentions, names, numbers, numeric_answer, peoples, text, view
+from . import cues, echo, names, numbers, numeric_answer, peoples, text, view
 
 _ITEM_MARK = re.compile(r"(?:^|\n)[ \t]*(?:[-*•]|\(?\d{1,2}[.)])\s+")
 _CHECKED, _UNCHECKED = re.compile(r"(?m)(?<=^[-*]\s)\[[xX]\]\s"), re.compile(r"(?m)^[-*]\s\[\s\]\s[^\n]*\n?")
@@ -158,7 +158,7 @@ def _in_another_order(segment: str, gold: Sequence[str], question: str | None) -
     given = _given(segment, gold, question, ordered=True)
     asked = text.normalize(question or "")
     listed = sorted(gold, key=lambda item: asked.find(text.normalize(item)))
-    sentences = any(t.word in mentions.FINITE for item in given for t in view.tokens(item))
+    sentences = any(t.word in view.FINITE for item in given for t in view.tokens(item))
     return not sentences and compare(given, gold, True)[1] == "order" and not compare(given, listed, True)[0]
 
 
@@ -220,7 +220,7 @@ def in_sentence(answer: str, gold: Sequence[str]) -> bool:
     if len(gold) < 2 or not held(answer, gold) or re.search(r"\b(?:not|neither|nor|except|never|or)\b|n't\b", answer):
         return False
     given = split(answer)
-    verbs = [t for t in view.tokens(view.plain(answer)) if t.word in mentions.FINITE]
+    verbs = [t for t in view.tokens(view.plain(answer)) if t.word in view.FINITE]
     return len(given) == 1 or (len(verbs) > 1 and "\n" not in answer)
 
 

@@ -291,7 +291,7 @@ def _absent(first: str, golds: Sequence[str]) -> NameVerdict:
     inside = said.split()[-1][:1] if " " in said else said  # "Na" is another symbol than "N"; "Nitrogen" is open
     if letter and len(said) > 2 and letter in inside:
         return NameVerdict(None, "a letter inside a word")
-    spoken = bool({t.word for t in tokens(given)} & mentions.FINITE)
+    spoken = bool({t.word for t in tokens(given)} & view.FINITE)
     bare = len(given.split()) <= (_SHORT // 2 if spoken else _SHORT)
     spoken_of = [g for g in golds if text.normalize(g).split()[-1:] and text.normalize(g).split()[-1] not in text.KINDS]
     if bare and any(text.part_of(given, gold) for gold in golds):
@@ -310,9 +310,7 @@ def by_surname(sentence: Sequence[Token], gold: str) -> bool:
         return False
     for i, t in enumerate(sentence):
         before = next((b for b in reversed(sentence[:i]) if b.is_word), None)
-        alone = (
-            before is None or not before.capital or before.word in {*text.TITLES, *mentions.SENTENCE_WORDS, *name[:-1]}
-        )
+        alone = before is None or not before.capital or before.word in {*text.TITLES, *view.SENTENCE_WORDS, *name[:-1]}
         if t.capital and t.word == name[-1] and alone:
             return True
     return False
@@ -323,7 +321,7 @@ def _bare(sentence: str) -> bool:
         len(sentence.split()) <= _BARE
         and not _DID.match(sentence)
         and ": " not in sentence
-        and not {t.word for t in tokens(sentence)} & mentions.FINITE
+        and not {t.word for t in tokens(sentence)} & view.FINITE
     )
 
 
@@ -357,8 +355,8 @@ def _leads_on(n: int, said: Sequence[str], spoken: Sequence[Sequence[Token]], na
 
 
 def _verb(sentence: Sequence[Token]) -> int:
-    return next((i for i, t in enumerate(sentence) if t.word in mentions.FINITE), len(sentence) // 2)
+    return next((i for i, t in enumerate(sentence) if t.word in view.FINITE), len(sentence) // 2)
 
 
 def _capitals(part: Sequence[Token]) -> set[str]:
-    return {t.owner or t.word for t in part if t.capital and t.word not in mentions.SENTENCE_WORDS}
+    return {t.owner or t.word for t in part if t.capital and t.word not in view.SENTENCE_WORDS}

@@ -276,6 +276,17 @@ _TOKEN = re.compile(
 _INITIALS_OF_A_NAME = re.compile(r"\b(?:[A-Z]\.\s?){2,}")
 """Initials are one word: "U.S.A.", "J. K." in "J. K. Rowling"."""
 ARTICLES = frozenset({"a", "an", "the"})
+FINITE = frozenset(
+    "is was are were has had have did does do can could will would became won lies lay remains "
+    "served plays played".split()
+)
+"""Verb forms that make a clause of their own."""
+SENTENCE_WORDS = frozenset(
+    "the a an in on at it this that these those he she they we i there his her its their as for when while if so "
+    "since from by during after before according however therefore thus hence yes no "
+    "final answer both one another".split()
+)
+"""Words that have a capital only where they begin a sentence."""
 _LONGEST = 400
 """Words and marks of a sentence."""
 _IRREGULAR = {"mouse": "mice", "goose": "geese", "foot": "feet", "tooth": "teeth", "child": "children", "ox": "oxen"}

@@ -29,6 +29,7 @@ from composcope.evaluation.grading import (
 from composcope.evaluation.grading.extract import extract, last_object
 from composcope.evaluation.grading.grade import agentcoma_number, grade, stad_answer
 from composcope.evaluation.grading.mentions import Role
+from composcope.evaluation.grading.passing import Mention, in_passing
 
 Row = tuple[Callable[..., Any], tuple[Any, ...], Any]
 
@@ -284,8 +285,8 @@ OTHERS: list[Row] = [
     *((formulas.is_formula, (gold,), is_one) for gold, is_one in (
         ("a/b", False), ("2/x", True), ("\\frac{2}{y}", True), ("\\frac{x}{y}", False))),
     (formulas._balanced, ("((x + 1)",), "(x + 1)"), (formulas._balanced, ("(x + 1))",), "(x + 1)"),
-    (mentions._subordinate, (view.tokens(", before the Great Paris"), view.tokens(", before the Great"), (), 4), False),
-    (mentions._subordinate, (view.tokens("Lyon, before the Great Paris"), view.tokens("Lyon, before the Great"), (), 5), True),
+    (in_passing, (Mention(view.tokens(", before the Great Paris"), view.tokens(", before the Great"), (), 4),), False),
+    (in_passing, (Mention(view.tokens("Lyon, before the Great Paris"), view.tokens("Lyon, before the Great"), (), 5),), True),
     (_choice, ("A. The one that is wrong is B.", ABC), "A"), (_choice, ("Of them all the largest is B.", ABC), "B"),
     (events.event_part, ("It was 1775. Jane Austen was born then.", "When was Jane Austen born?"), None),
     (events.event_part, ("It was 1775. Jane Austen died then.", "When was Jane Austen born?"), ""),
