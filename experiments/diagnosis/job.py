@@ -29,7 +29,7 @@ from ..run import locked, one_run, provenance, write_lines
 from ..run.diagnosis import FOLDER, Diagnosis, Verdict
 from ..run.reader import RunData, read_run
 from ..run.summary import counted_failures
-from . import asks, behaviour, following, hypotheses, opening, rule, unsettled, variants, weighing
+from . import asks, behaviour, following, hypotheses, opening, rule, rule_inside, unsettled, variants, weighing
 from .asks import Heard
 from .evidence import Behaviour, Inside, Tally, behaviour_lines, inside_lines
 from .readings import Held, reading_lines
@@ -191,7 +191,7 @@ def diagnosed(data: RunData, target: Target, failing: Sequence[Case], seed: int,
     left = {id: heard[id] for id, b in behaviours.items() if rule.to_open(b)}
     settings = opening.settings(target, heard, list(answered.values()), seed)
     held = opening.readable(target, heard, settings)
-    fewest = MANY if any(map(rule.intact, behaviours.values())) else MANY_OF_A_GROUP
+    fewest = MANY if any(map(rule_inside.intact, behaviours.values())) else MANY_OF_A_GROUP
     opened = opening.open_cases(target, left, settings, folder, reporter, seed, fewest=fewest) if left else {}
     behaviours |= _of_groups(behaviours, opened, heard, known)
     opened = weighing.uncomputed(opened, behaviours, held, {id: data.cases[id].family for id in opened})
@@ -354,8 +354,9 @@ def _verdict(id: str, found: Behaviour, inside: Inside | None, held: Sequence[He
     if settled is not None and (inner is not None or not rule.to_prove(found)):
         cause, shown = settled
         return Verdict(id, cause, evidence, _confidence(shown), rule.mended_by(found) or inner)
-    if settled is None and inside is not None and (shown_inside := rule.from_inside(inside, found, held)) is not None:
-        cause, shown, mends, block = shown_inside
+    opened = rule_inside.from_inside(inside, found, held) if settled is None and inside is not None else None
+    if opened is not None:
+        cause, shown, mends, block = opened
         return Verdict(id, cause, evidence, _confidence(shown), rule.mended_by(found) or mends, block)
     if settled is None and (spoilt := rule.from_context(found)) is not None:
         return Verdict(id, spoilt[0], evidence, _confidence(spoilt[1]), rule.mended_by(found))

@@ -4,55 +4,26 @@ A cause is named if most failing variants show it by a positive demonstration th
 demonstrated, the cause is ``undetermined``, with what would settle it.
 """
 
-from collections.abc import Sequence
-
-from .evidence import SHOWN, Behaviour, Behind, Followed, Found, Inside, Tally, rare
-from .readings import Held, readable
+from .evidence import SHOWN, Behaviour, Behind, Followed, Inside, Tally, rare
 from .thresholds import (
-    ABSENT,
-    ADMITTED,
-    ALL,
-    ASKED,
-    BROKEN,
     BROUGHT,
     COMPARED,
     CONTROL,
     DAMAGED,
-    EXCESS,
     FEWEST,
-    FEWEST_DIFFERENT,
-    FOREIGN_BROUGHT,
-    FOREIGN_RUN,
-    INTACT,
     MANY,
     MOST,
     OFTEN_SPOILT,
     OTHER_RESULT,
-    OWN_ITEMS,
-    OWN_OF_ALL,
     READ,
-    ROUTED,
     SHARED,
     SPOILT,
     TELLING,
     UNLIKELY,
     admitted,
-    beats_noise,
-    both_selected,
-    brought,
-    by_itself,
     demonstrated,
-    from_elsewhere,
-    late,
     mostly,
     nearly_all,
-    needed_late,
-    outdoes_noise,
-    partly,
-    selected_late,
-    shows,
-    stands_out,
-    varied,
 )
 
 
@@ -250,146 +221,6 @@ def half_followed(found: Behaviour) -> bool:
     return (cut := found.shortcut) is not None and cut.hits >= FEWEST and 2 * cut.hits >= cut.telling
 
 
-def from_inside(
-    found: Inside, seen: Behaviour, held: Sequence[Held] = ()
-) -> tuple[str, Tally, str | None, int | None] | None:
-    """Cause, how many show it, what mends it and the block, from interventions; None if no cause is demonstrated.
-
-    Among all layers and places, some change mends a case and its variants by chance. So no cause is named if
-    there are too few cases to choose the place for each other. Where all variants have one right answer, one error may
-    come back in them: the lack of a bridge then says nothing. Unless the own part's state mends where the answer is
-    decided (``known``), more is wrong than one thing before it, or a left-out block has to show alone what is wrong.
-    """
-    if not found.enough or seen.own_operands_right or unasked(seen):
-        return None
-    test = found.test
-    skip, back, move, own, noise = (test(name) for name in ("skip", "back", "move", "own:decision", "noise"))
-    if brought(move, skip, noise):
-        return "bridge-not-routed", move.own, f"state moved {move.cell}", None
-    if min(skip.pool.share, move.pool.share) >= ROUTED and not (skip.pool.share >= ALL and beats_noise(skip, move)):
-        return None  # whatever is changed mends: no change shows what was wrong
-    if half_followed(seen):
-        return None  # the block that mends it, if left out, may be what writes the shortcut's answer
-    entity, later, arrives = test("own:entity"), test("own:later"), arriving(found, seen)
-    own = later if selected_late(entity, later) and not demonstrated(own) else own
-    known = demonstrated(own)
-    works = known or by_itself(skip, noise)
-    several = found.worked >= FEWEST_DIFFERENT and skip.own.share - skip.noise.share > EXCESS
-    one_more = stands_out(skip, noise) and partly(skip)
-    shown = (shows(skip) and works and (nearly_all(skip) or several)) or one_more
-    if shown and outdoes_noise(skip, noise):
-        return "lost", skip.own, f"skip block {skip.layer}", skip.layer
-    if shows(noise) and not (late(back, noise) and back.pool.n >= MANY and back.pool.share >= ALL):
-        return "fragile", noise.own, f"noise {noise.cell}", None
-    for read in (test("exit"), test("scope:decision")):
-        if shows(read, READ) and beats_noise(read, noise) and known:
-            return "lost", read.own, f"own state {own.cell}", read.loses
-    if late(back, noise):
-        return "too-late", back.own, f"back-patch {back.cell}", None
-    for noisy in (entity, own):
-        if mostly(noisy.noise) and noisy.noise_pool.share >= ADMITTED:
-            return "fragile", noisy.noise, f"noise {noisy.cell}", None
-    own = later if arrives and not known else own
-    foreign = foreign_run(seen) or (foreign_to(seen) and not usual(found))
-    if (not arrives and (foreign or not known)) or noise.pool.share > (EXCESS if intact(seen) else CONTROL):
-        return None
-    across = test("across")
-    if nearly_all(across) and varied(across) and move.pool.share < ROUTED:
-        return "too-late", across.own, f"later state moved {across.cell}", None
-    for read in (move, test("scope:elsewhere")):
-        if min(read.own.share, read.pool.share) >= ROUTED and read.own.n >= FEWEST:
-            if not varied(read) or not all(beats_noise(test, noise) for test in (move, read) if test.pool.n):
-                return None
-            return "bridge-not-routed", read.own, f"state moved {move.cell}" if read is move else None, None
-    if readable(held, "entity") and not readable(held, "decision"):
-        return "bridge-not-routed", own.own, f"own state {own.cell}", None
-    some = usual(found) or intact(seen)
-    if readable(held, "decision") or any(read_there(test(name), some) for name in ("exit", "scope:decision")):
-        return None
-    if any(test.own.k and test.pool.share >= ADMITTED and beats_noise(test, noise) for test in (back, across)):
-        return None  # it is computed, in a later layer
-    if seldom(found, seen):
-        return None
-    if not usual(found) and (found.worked < FEWEST_DIFFERENT or not usually_fails(seen) or blind(seen)):
-        return None
-    if not arrives and from_elsewhere(seen.of_items, seen.by_luck):
-        return None
-    if spoilt_anyway(seen) or both_selected(seen.other_operands):
-        return None
-    return "bridge-not-computed", own.own, f"own state {own.cell}", None
-
-
-def read_there(read: Found, luck: bool) -> bool:
-    """Whether the model itself reads the right answer where it is decided, so that the bridge is computed.
-
-    One of a few answers comes up by ``luck``. Where most of the family's cases lack their bridge, or nothing but the
-    wholes is wrong, a reading counts only if it shows in the other cases as well.
-    """
-    return read.own.share >= ABSENT and not (luck and read.pool.share < ABSENT)
-
-
-def arriving(found: Inside, seen: Behaviour) -> bool:
-    """Whether the own part's state reaches the answer in the later layers only, and nothing else is wrong there.
-
-    So a model may select late. If the state mends in an early layer, too, the model does not.
-    """
-    entity, decision, later = (found.test(f"own:{at}") for at in ("entity", "decision", "later"))
-    if demonstrated(decision):
-        return False
-    return selected_late(entity, later, BROUGHT, FOREIGN_BROUGHT) or (intact(seen) and needed_late(later))
-
-
-def intact(found: Behaviour) -> bool:
-    """Whether nothing but the wholes is wrong over the run: most similar wholes fail, and hardly any part behind them.
-
-    Damage everywhere makes some wholes wrong, and with them some of the parts behind their context.
-    """
-    behind, fails = found.behind_in_run, found.fails_in_run
-    return min(behind.n, fails.n) >= MANY and behind.share <= INTACT and fails.share >= BROKEN
-
-
-def usual(found: Inside) -> bool:
-    """Whether most of the family's opened cases lack their bridge, so that few variants are enough for one more.
-
-    In models without a cause, up to 7 of 12 cases of a family lack it, and in one that was hardly trained 11.
-    """
-    return found.uncomputed.n >= COMPARED and found.uncomputed.share >= MOST
-
-
-def seldom(found: Inside, seen: Behaviour) -> bool:
-    """Whether too few of the family's opened cases lack their bridge, if there are enough to compare with.
-
-    Where nothing but the wholes is wrong, a quarter of them is enough: a model may have two causes.
-    """
-    lacking = found.uncomputed
-    few = not admitted(lacking, lacking.n) if intact(seen) else lacking.share < MOST
-    return lacking.n >= COMPARED and few
-
-
-def usually_fails(found: Behaviour) -> bool:
-    """Whether most of all the case's settings fail, counting those that do not.
-
-    A bridge that is computed nowhere is missing in similar questions, too. If most of them are right, the model
-    computes it in them.
-    """
-    return mostly(Tally(found.n, found.variants + 1))
-
-
 def to_open(found: Behaviour) -> bool:
     """Whether the answers leave a case open and there are enough of them to open the model."""
     return found.fails and found.n >= FEWEST and not mostly(found.exchanged) and from_behaviour(found) is None
-
-
-def foreign_to(found: Behaviour) -> bool:
-    """Whether the written operands do not come from the case's items, so that none of them reaches the answer."""
-    return rare(found.from_case, *OWN_ITEMS) or foreign_run(found)
-
-
-def foreign_run(found: Behaviour) -> bool:
-    """The same over all cases that are weighed together."""
-    return rare(found.from_cases, *OWN_OF_ALL) and found.from_cases.share < FOREIGN_RUN
-
-
-def unasked(found: Behaviour) -> bool:
-    """Whether the run's failing answers seldom write the operation asked for, so that more is wrong than an operand."""
-    return found.asked_in_run.n >= MANY and found.asked_in_run.share < ASKED

@@ -1,6 +1,6 @@
 """The thresholds of the rule, with the reason for each, and the conditions on counts and interventions made of them.
 
-An intervention inside the model shows something if it mends, and its controls do not (``rule.from_inside``).
+An intervention inside the model shows something if it mends, and its controls do not (``rule_inside``).
 """
 
 from .evidence import Found, Tally, beyond, rare

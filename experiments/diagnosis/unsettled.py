@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from . import rule
+from . import rule, rule_inside
 from .evidence import Behaviour, Inside, Tally
 from .readings import Held, readable
 from .thresholds import FEWEST, FEWEST_DIFFERENT, both_selected, demonstrated, from_elsewhere, mostly
@@ -33,14 +33,14 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
             f"{found.behind_in_run} too, and damaged weights make usual values as well"
         )
     entity, decision = ((inside or Inside()).test(f"own:{at}") for at in ("entity", "decision"))
-    arrives = inside is not None and rule.arriving(inside, found)
-    if rule.foreign_to(found) and not arrives:
+    arrives = inside is not None and rule_inside.arriving(inside, found)
+    if rule_inside.foreign_to(found) and not arrives:
         both = (found.from_cases, "the cases weighed together"), (found.from_case, "the case")
-        some, where = both[0] if rule.foreign_run(found) else both[1]
+        some, where = both[0] if rule_inside.foreign_run(found) else both[1]
         return (
             f"only {some.k} of {some.n} written operands belong to an item of {where}, and none of the causes does this"
         )
-    if rule.unasked(found):
+    if rule_inside.unasked(found):
         return (
             f"only {found.asked_in_run} of the run's answers with a wrong operand write the operation asked for, and "
             "none of the causes does this"
@@ -73,10 +73,10 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
             "the own part's state mends where the bridge is asked about, but not where the answer is decided: more "
             "than the bridge is wrong"
         )
-    few = shown and not rule.usual(inside)
+    few = shown and not rule_inside.usual(inside)
     if few and inside.worked < FEWEST_DIFFERENT:
         return f"all failing variants have the same right answer, so one error may come back in them: {MORE}"
-    if rule.seldom(inside, found):
+    if rule_inside.seldom(inside, found):
         return f"no state holds the bridge, but this is so in only {inside.uncomputed} cases of the family: more cases"
     if shown and readable(held, "decision"):
         return (
@@ -103,7 +103,7 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
         )
     if shown and found.shortcut is not None and rule.half_followed(found):
         return f"half of the edits follow the shortcut {found.shortcut.name}, but not most, or not the case: {MORE}"
-    if few and not rule.usually_fails(found):
+    if few and not rule_inside.usually_fails(found):
         if mostly(Tally(found.n, found.variants + 1 - found.unknown)):
             return f"only {found.settings()}: {MORE}"
         return f"only {found.settings()}, so in similar questions the bridge is computed"

@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from . import rule, thresholds
+from . import rule, rule_inside, thresholds
 from .evidence import Apart, Behaviour, Behind, Found, Inside, Tally
 from .inside import Outcomes
 from .readings import Held
@@ -320,7 +320,7 @@ def uncomputed(
     bridge. A bridge that the model does not compute is missing in more cases. If it is missing in most, the other cases
     get that count as well.
     """
-    verdicts = {id: rule.from_inside(one, seen[id], held.get(id, ())) for id, one in found.items()}
+    verdicts = {id: rule_inside.from_inside(one, seen[id], held.get(id, ())) for id, one in found.items()}
     named = {id: verdict[0] if verdict is not None else "" for id, verdict in verdicts.items()}
     missing = {id for id, cause in named.items() if cause == "bridge-not-computed"}
     other = {id for id, cause in named.items() if cause not in ("", "fragile", "bridge-not-computed")}
@@ -329,4 +329,4 @@ def uncomputed(
     without = Counter(families[id] for id in measured if id not in other)
     tally = {f: Tally(lacking[f], max(without[f], min(thresholds.COMPARED, n))) for f, n in every.items()}
     shown = {id: replace(one, uncomputed=tally.get(families[id], Tally())) for id, one in found.items()}
-    return {id: shown[id] if id in missing or rule.usual(shown[id]) else one for id, one in found.items()}
+    return {id: shown[id] if id in missing or rule_inside.usual(shown[id]) else one for id, one in found.items()}

@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case
-from composcope.experiments.diagnosis import behaviour, job, rule, thresholds, unsettled, weighing
+from composcope.experiments.diagnosis import behaviour, job, rule, rule_inside, thresholds, unsettled, weighing
 from composcope.experiments.diagnosis.evidence import (
     Behaviour,
     Behind,
@@ -301,7 +301,7 @@ def test_operands_are_foreign_to_a_run_by_their_share_and_not_by_the_number_of_i
     written: Tally, foreign: bool
 ) -> None:
     one = replace(NOTHING, from_case=Tally(6, 6), from_cases=written)
-    assert rule.foreign_to(one) == foreign
+    assert rule_inside.foreign_to(one) == foreign
     assert (f"{written.k} of {written.n}" in unsettled.open_question(one, None)) == foreign
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from composcope.experiments.diagnosis import asks, behaviour, readings, rule, unsettled
+from composcope.experiments.diagnosis import asks, behaviour, readings, rule, rule_inside, unsettled
 from composcope.experiments.diagnosis.evidence import Behaviour, Behind, Followed, Found, Inside, Tally, behaviour_lines
 
 from .told import DRAWN, MIXED, SHOWN, cause_of, found, heard, wrote
@@ -122,13 +122,13 @@ TABLE = [
 def test_a_cause_inside_needs_an_intervention_that_its_controls_do_not_share(
     tests: dict[str, Found], cause: str | None, block: int | None
 ) -> None:
-    verdict = rule.from_inside(Inside(4, tests), DRAWN)
+    verdict = rule_inside.from_inside(Inside(4, tests), DRAWN)
     assert (verdict and (verdict[0], verdict[3])) == (cause and (cause, block))
 
 
 def test_a_missing_route_is_said_to_be_mended_only_by_a_state_that_was_moved() -> None:
     for name, mended in (("move", "state moved end-1:1"), ("scope:elsewhere", None)):
-        verdict = rule.from_inside(Inside(4, {"own:decision": SHOWN, name: found(4, cell="end-1:1")}), DRAWN)
+        verdict = rule_inside.from_inside(Inside(4, {"own:decision": SHOWN, name: found(4, cell="end-1:1")}), DRAWN)
         assert verdict and (verdict[0], verdict[2]) == ("bridge-not-routed", mended)
 
 
@@ -149,9 +149,9 @@ def test_a_block_and_a_shortcut_that_half_of_the_edits_follow_conflict(hits: int
 
 def test_nothing_before_the_operation_is_wrong_where_the_case_itself_has_its_operands_right() -> None:
     tests = {"skip": found(4, cell="decision:1"), "own:decision": SHOWN}
-    verdict = rule.from_inside(Inside(4, tests), DRAWN)
+    verdict = rule_inside.from_inside(Inside(4, tests), DRAWN)
     assert verdict and verdict[0] == "lost"
-    assert rule.from_inside(Inside(4, tests), replace(DRAWN, own_operands_right=True)) is None
+    assert rule_inside.from_inside(Inside(4, tests), replace(DRAWN, own_operands_right=True)) is None
     case = MIXED[2]
     first, second, *_ = (str(v) for v in asks.working(case.worked).values)
     for operands, right in (((first, second), True), (("998", second), False)):
@@ -170,7 +170,7 @@ def test_a_bridge_that_the_lens_reads_where_it_is_asked_about_alone_was_not_rout
             readings.Held("absent", "decision", decision, 1.0, 0.5, 9, 4),
             readings.Held("in-prompt", "decision", in_prompt_decision, 1.0, 0.5, 6, 4),
         ]
-        verdict = rule.from_inside(Inside(4, tests), DRAWN, held)
+        verdict = rule_inside.from_inside(Inside(4, tests), DRAWN, held)
         assert verdict or "it was computed" in unsettled.open_question(DRAWN, Inside(4, tests), held)
         return verdict and verdict[0]
 
@@ -183,7 +183,7 @@ def test_a_bridge_that_the_lens_reads_where_it_is_asked_about_alone_was_not_rout
 @pytest.mark.parametrize(("hits", "cause"), [(3, None), (2, "bridge-not-computed")])
 def test_a_shortcut_that_most_edits_follow_is_no_missing_bridge(hits: int, cause: str | None) -> None:
     seen = replace(DRAWN, shortcut=Followed("item-3", hits, 5, own=False))
-    named = rule.from_inside(Inside(4, {"own:decision": SHOWN}), seen)
+    named = rule_inside.from_inside(Inside(4, {"own:decision": SHOWN}), seen)
     assert (named and named[0]) == cause
     assert named or "item-3" in unsettled.open_question(seen, Inside(4, {"own:decision": SHOWN}))
 
@@ -250,7 +250,7 @@ def test_where_nothing_but_the_wholes_is_wrong_a_missing_bridge_needs_less(
     behind: tuple[int, int], fails: tuple[int, int], whole: bool
 ) -> None:
     seen = replace(DRAWN, behind_in_run=Tally(*behind), fails_in_run=Tally(*fails))
-    assert rule.intact(seen) == whole
+    assert rule_inside.intact(seen) == whole
     late = {"own:entity": found(0, foreign=0), "own:decision": found(1, foreign=1), "own:later": brought(38, 36)}
     by_luck = {"own:decision": SHOWN, "exit": found(2, cell="decision:1", pool=19)}
     noisy = {"own:decision": SHOWN, "noise": found(0, pool=20)}
@@ -273,8 +273,11 @@ def test_a_quarter_of_the_cases_may_lack_their_bridge_where_nothing_but_the_whol
     lacking: tuple[int, int], few: bool, few_if_intact: bool
 ) -> None:
     inside = Inside(4, {}, uncomputed=Tally(*lacking))
-    assert rule.seldom(inside, DRAWN) == few
-    assert rule.seldom(inside, replace(DRAWN, behind_in_run=Tally(0, 20), fails_in_run=Tally(20, 20))) == few_if_intact
+    assert rule_inside.seldom(inside, DRAWN) == few
+    assert (
+        rule_inside.seldom(inside, replace(DRAWN, behind_in_run=Tally(0, 20), fails_in_run=Tally(20, 20)))
+        == few_if_intact
+    )
 
 
 def test_a_left_out_block_needs_nearly_all_states_to_arrive_and_numbers_of_no_item_then_say_nothing() -> None:
@@ -284,13 +287,13 @@ def test_a_left_out_block_needs_nearly_all_states_to_arrive_and_numbers_of_no_it
         own = {"own:entity": brought(n, 40), "own:later": brought(40, 40), "own:decision": found(1, foreign=0)}
         one = Inside(4, own | more)
         assert ("written operands" in unsettled.open_question(seen, one)) == (seen is run and n < 36)
-        return (rule.from_inside(one, seen) or (None,))[0]
+        return (rule_inside.from_inside(one, seen) or (None,))[0]
 
     skip = replace(found(4, noise=0, pool=0), pool=Tally(20, 40))
     assert named(38, skip=skip) == "lost" and named(37, skip=skip) != "lost"
     assert named(36, run) == "bridge-not-computed" and named(35, run) is None
     shown = Inside(4, {"own:decision": SHOWN})
-    assert rule.from_inside(shown, DRAWN) and rule.from_inside(shown, run) is None
+    assert rule_inside.from_inside(shown, DRAWN) and rule_inside.from_inside(shown, run) is None
 
 
 def test_numbers_of_no_item_refuse_a_missing_bridge_where_the_state_mends_early_and_late() -> None:
@@ -406,7 +409,7 @@ def test_no_bridge_is_missed_where_another_question_gets_the_same_answer() -> No
     def named(other: Tally, telling: bool = True) -> str | None:
         behind = Behind(True, Tally(4, 4), Tally(4, 4), Tally(), other, telling)
         seen = replace(DRAWN, behind={"part:1": behind})
-        verdict = rule.from_inside(Inside(4, {"own:decision": SHOWN}), seen)
+        verdict = rule_inside.from_inside(Inside(4, {"own:decision": SHOWN}), seen)
         assert verdict or "another question" in unsettled.open_question(seen, Inside(4, {"own:decision": SHOWN}))
         return verdict and verdict[0]
 
@@ -447,9 +450,9 @@ def test_a_state_of_another_place_that_mends_nearly_everything_needs_no_donor_fr
 def test_no_bridge_is_missed_where_nothing_of_the_case_reaches_the_answer() -> None:
     seen = Behaviour(True, 5, 4, from_case=Tally(5, 10))
     assert rule.to_open(seen)  # a block that replaces everything is still found
-    assert rule.from_inside(Inside(4, {"own:decision": SHOWN}), seen) is None
+    assert rule_inside.from_inside(Inside(4, {"own:decision": SHOWN}), seen) is None
     many = Behaviour(True, 5, 4, from_case=Tally(9, 10), from_cases=Tally(62, 80))
-    assert rule.from_inside(Inside(4, {"own:decision": SHOWN}), many) is None
+    assert rule_inside.from_inside(Inside(4, {"own:decision": SHOWN}), many) is None
     assert "5 of 10 written operands" in unsettled.open_question(seen, Inside(4, {"own:decision": SHOWN}))
 
 

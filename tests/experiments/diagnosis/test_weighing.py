@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from composcope.experiments.diagnosis import rule, unsettled, weighing
+from composcope.experiments.diagnosis import rule, rule_inside, unsettled, weighing
 from composcope.experiments.diagnosis.evidence import Behaviour, Behind, Followed, Found, Inside, Tally, inside_lines
 
 from .told import DRAWN, SHOWN, cause_of, found
@@ -21,7 +21,7 @@ def test_one_answer_that_is_wrong_in_every_variant_is_no_bridge_that_the_model_d
     for answers, cause in (("777", None), ("737", "bridge-not-computed")):
         found = weighing.weigh({id: [opened(answer) for answer in answers] for id in "abcd"})["a"]
         assert found.worked == len(set(answers))
-        named = rule.from_inside(found, replace(DRAWN, n=3, variants=3))
+        named = rule_inside.from_inside(found, replace(DRAWN, n=3, variants=3))
         assert (named and named[0]) == cause
         assert named or "the same right answer" in unsettled.open_question(DRAWN, found)
 
@@ -192,7 +192,7 @@ def test_of_a_model_that_is_not_read_behind_every_block_it_is_not_said_which_one
         return weighing.Opened(read | own | {"skip:decision:5": "wrong"}, worked=value, value=value)
 
     found = weighing.weigh({id: [opened(v) for v in "1234"] for id in "abcde"})["a"]
-    named = rule.from_inside(found, DRAWN)
+    named = rule_inside.from_inside(found, DRAWN)
     assert named and (named[0], named[3]) == ("lost", block)
 
 
@@ -245,7 +245,7 @@ def test_cases_without_an_opened_variant_do_not_count_among_those_that_choose() 
     for n, enough in ((1, False), (3, False), (4, True)):
         groups = {str(i): some if i < n else [] for i in range(6)}
         found = weighing.weigh(groups)["0"]
-        assert found.enough == enough == bool(rule.from_inside(found, seen))
+        assert found.enough == enough == bool(rule_inside.from_inside(found, seen))
         skip = next(line for line in inside_lines(found) if line.startswith("leaving out"))
         assert ("in the other cases" in skip) == enough, "among few, its own variants are counted as well"
     lost = {f"a{k}": [weighing.Opened({"skip:decision:3": "gold"})] * 6 for k in range(4)}
@@ -361,7 +361,7 @@ def test_where_most_cases_of_a_family_lack_their_bridge_few_variants_are_enough_
         opened |= {f"b{i}": Inside(4, {"own:decision": found(1)}) for i in range(9 - n_shown)} | {id: one}
         behaviours = dict.fromkeys(opened, DRAWN) | {id: seen}
         compared = weighing.uncomputed(opened, behaviours, {}, dict.fromkeys(opened, "f"))
-        verdict = rule.from_inside(compared[id], seen)
+        verdict = rule_inside.from_inside(compared[id], seen)
         assert (verdict is not None) == (named and id not in never), id
         assert verdict is None or verdict[0] == "bridge-not-computed"
         assert compared["b0"].uncomputed.n == (10 if named else 0)
@@ -388,9 +388,9 @@ def test_a_bridge_that_is_found_nowhere_in_one_case_of_a_family_is_not_one_that_
             seen = dict.fromkeys(families, DRAWN)
             compared = weighing.uncomputed(opened | elsewhere, seen, {}, families)
             assert compared["a0"].uncomputed == Tally(n_absent, of)
-            named = rule.from_inside(compared["a0"], DRAWN)
+            named = rule_inside.from_inside(compared["a0"], DRAWN)
             assert (named and named[0]) == ("bridge-not-computed" if shown else None), (n_absent, n_none, n_lost)
             assert named or f"{n_absent} of {of}" in unsettled.open_question(DRAWN, compared["a0"])
             if n_lost:
-                lost_still = rule.from_inside(compared["b0"], DRAWN)
+                lost_still = rule_inside.from_inside(compared["b0"], DRAWN)
                 assert lost_still and lost_still[0] == "lost"

@@ -10,7 +10,7 @@ from composcope.evaluation.cases import Case
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.grading import grade, lists
-from composcope.experiments.diagnosis import asks, places, rule, variants
+from composcope.experiments.diagnosis import asks, places, rule_inside, variants
 from composcope.experiments.diagnosis.evidence import Behaviour, Found, Inside, Tally
 from composcope.experiments.organism import benchmarks, world
 
@@ -86,5 +86,5 @@ DRAWN = Behaviour(True, 4, 4, from_case=Tally(8, 8))
 
 
 def cause_of(opened: Inside, seen: Behaviour = DRAWN) -> str | None:
-    verdict = rule.from_inside(opened, seen)
+    verdict = rule_inside.from_inside(opened, seen)
     return verdict and verdict[0]
