@@ -47,6 +47,14 @@ _TOLD = re.compile(r"\b(?:by|is|was|are|were)\s(?:the\s)?(\S+)")
 _IT_IS = re.compile(r"\W*(?:it|that)(?:'s|\s(?:is|was))\s", re.IGNORECASE)
 _IT_WORDS = 5
 """Most words of a clause that is nothing but an answer: "It is the Nile"."""
+_TELLS_QUESTION = re.compile(
+    r"(?:(?:okay|ok|alright|so|now),?\s)*(?:the|this)\s(?:question|user|problem)\s(?:here\s)?"
+    r"(?:is\sasking|asks|wants|is\sabout|is\slooking\sfor)\b"
+    r"(?P<what>(?:[^.?!\n]|[.?!](?![\"'\u201d)]*(?:\s|\Z)))*)(?:[.?!][\"'\u201d)]*|(?=\n)|\Z)",
+    re.IGNORECASE,
+)
+"""A first sentence that says what is asked: "The question asks which river is longer."."""
+_TELLS_MORE = re.compile(r",\s(?:which|who|so|and)\s|\s(?:answer|because)\b", re.IGNORECASE)
 _SUBJECT = re.compile(r"\W*(?:who|(?:which|what)\s\w+)\s(\w+)", re.IGNORECASE)
 _WORDS = 3
 """A shorter question can be the beginning of an answer."""
@@ -121,9 +129,11 @@ def states_all(text: str, question: str) -> bool:
 
 
 def after_question(text: str, question: str) -> str:
-    """A response without the question that it begins with, word for word; "" where it only asks it again, or repeats
-    the alternatives that it gives ("Venus or Earth").
+    """A response without the question that it begins with, word for word or in a sentence that says what is asked; ""
+    where it only asks it again, or repeats the alternatives that it gives ("Venus or Earth").
     """
+    if (told := _TELLS_QUESTION.match(text)) and not _TELLS_MORE.search(told["what"]):
+        text = text[told.end() :].strip()
     if text.endswith("?") and {*content(text)} <= {*content(question)}:
         return ""
     if " or " in text[: len(question)] and f" {normalize(text)} " in f" {normalize(question)} ":
