@@ -1146,6 +1146,18 @@ SPEEDS = [
 DAYS, SIGNED = "Which date is 10 days after 25 February 2024?", "In what year was the treaty signed?"
 LANDED = "When did the Apollo 11 mission land on the Moon?"
 BORN, ABSTAIN = "In which city was Franz Kafka born?", {"abstained"}
+STEPS = [
+    ("text", "Oslo", "Bergen is by the sea; Oslo is the capital.\nAction: Finish[Oslo]", None, RIGHT),
+    ("text", "Bergen", "Bergen is by the sea; Oslo is the capital.\nAction: Finish[Oslo]", None, WRONG),
+    ("number", "12", "3 + 9 is 12, not 39.\nAction: Finish[12]", None, RIGHT),
+    ("number", "39", "3 + 9 is 12, not 39.\nAction: Finish[12]", None, WRONG),
+    ("boolean", "no", "Only one of them is.\nThought: done\nAction: Finish[No, only one is]", None, RIGHT),
+    ("text", "Oslo", "The question asks which city is the capital. It is Oslo.", "Which city is it?", RIGHT),
+    ("text", "Oslo", "The question asks which city is larger: Oslo or Bergen.", "Is it Oslo or Bergen?", OPEN),
+    ("text", "Oslo", "Okay, so the user is asking for the capital of Norway.", "What is its capital?", OPEN),
+    ("text", "Oslo", "The question asks for the capital, which is Oslo.", "What is its capital?", RIGHT),
+    ("text", "Oslo", "The question asks for the capital. It is Bergen.", "What is its capital?", WRONG),
+]
 AFTERWORDS = [
     (
         "date",
@@ -1196,6 +1208,42 @@ AFTERWORDS = [
         RIGHT,
     ),
 ]
+FIRST = "Who was born first, Ida Holm or Nora Vik?"
+BOOKS = "Which of Ida Holm and Nora Vik has written more books?"
+OLDER = "Which bridge is older, the Iron Bridge or the Stone Bridge?"
+BELLS = "Which inn was named after its bells, Swan Inn or Crown House?"
+# (question, the name that the response says, the other one, response)
+TWO_NAMES = [
+    (
+        FIRST,
+        "Nora Vik",
+        "Ida Holm",
+        "Ida Holm was born in 1985. Nora Vik was born in 1976. So Nora Vik was born first.",
+    ),
+    (FIRST, "Nora Vik", "Ida Holm", "Ida Holm was born in 1985. Nora Vik was born in 1976. Nora Vik was born first."),
+    (FIRST, "Nora Vik", "Ida Holm", "Ida Holm was born in 1985 and Nora Vik in 1976, so Nora Vik was born first."),
+    (FIRST, "Nora Vik", "Ida Holm", "1976 (Nora Vik) < 1985 (Ida Holm), so Nora Vik was born first."),
+    (FIRST, "Nora Vik", "Ida Holm", "Nora Vik was born first. She was born in 1976, while Ida Holm was born in 1985."),
+    (FIRST, "Nora Vik", "Ida Holm", "Nora Vik was born in 1976, before Ida Holm, who was born in 1985."),
+    (BOOKS, "Nora Vik", "Ida Holm", "Ida Holm has written six books. Nora Vik has written seven. So it is Nora Vik."),
+    (BOOKS, "Nora Vik", "Ida Holm", "Ida Holm wrote six. Hence Nora Vik has written more books than Ida Holm."),
+    (OLDER, "Stone Bridge", "Iron Bridge", "The Iron Bridge dates from 1810. The Stone Bridge is older, from 1740."),
+    (OLDER, "Stone Bridge", "Iron Bridge", "The Stone Bridge (1740) is older than the Iron Bridge (1810)."),
+    (BELLS, "Crown House", "Swan Inn", "Swan Inn lies by a lake. Thus, Crown House was named after its bells."),
+]
+# texts that say neither of the two: what they know of both is no answer
+NEITHER = [
+    (FIRST, "Ida Holm", "Nora Vik", "Ida Holm was born in 1985. Nora Vik was born in 1976."),
+    (FIRST, "Ida Holm", "Nora Vik", "Ida Holm was born in 1985, nine years after Nora Vik."),
+    (BOOKS, "Ida Holm", "Nora Vik", "Ida Holm has written six books, while Nora Vik has written seven."),
+    (
+        OLDER,
+        "Iron Bridge",
+        "Stone Bridge",
+        "The Iron Bridge is from 1810, the Stone Bridge from 1740. Neither is older.",
+    ),
+]
+
 ROWS = [
     *NUMBERS,
     *WRITTEN,
@@ -1240,6 +1288,7 @@ ROWS = [
     *ORDERS,
     *SPEEDS,
     *AFTERWORDS,
+    *STEPS,
 ]
 
 
@@ -1248,6 +1297,20 @@ def test_an_answer_and_its_mirror_are_graded_as_a_reader_would(
     answer_type: str, gold: str, response: str, question: str | None, expected: set[str]
 ) -> None:
     assert grade(response, "stop", gold, answer_type, question=question).outcome in expected
+
+
+@pytest.mark.parametrize(("question", "said", "other", "reply"), TWO_NAMES)
+def test_of_two_names_in_a_question_the_one_counts_that_the_answer_says(
+    question: str, said: str, other: str, reply: str
+) -> None:
+    assert grade(reply, "stop", said, "text", question=question).outcome == "correct"
+    assert grade(reply, "stop", other, "text", question=question).outcome in NOT_RIGHT
+
+
+@pytest.mark.parametrize(("question", "one", "other", "reply"), NEITHER)
+def test_a_text_that_says_neither_of_two_names_is_undecided(question: str, one: str, other: str, reply: str) -> None:
+    for gold in (one, other):
+        assert grade(reply, "stop", gold, "text", question=question).outcome == "invalid"
 
 
 @pytest.mark.parametrize(("said", "denied", "reply", "question"), DENIED_ELSEWHERE)
