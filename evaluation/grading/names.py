@@ -298,9 +298,18 @@ def _absent(first: str, golds: Sequence[str]) -> NameVerdict:
         return NameVerdict(None, "part of the name")
     if any(by_surname(tokens(first), gold) for gold in spoken_of if "," not in gold):
         return NameVerdict(None, "part of the name")
+    if any(_without_place(first, *gold.split(", ", 1)) for gold in golds if ", " in gold):
+        return NameVerdict(None, "part of the name")
     if any(spellings.initials(given, words(g)) or spellings.initials(g, words(given)) for g in golds):
         return NameVerdict(None, "initials of the name")
     return NameVerdict(False, "another answer")
+
+
+def _without_place(sentence: str, name: str, place: str) -> bool:
+    """Whether a sentence says the name of "Name, Place" without another place behind it."""
+    elsewhere = rf"{re.escape(name)}(?:,|\sin)\s(?!{re.escape(place[:4])})(?:the\s)?[A-Z]"
+    said = mentions.best(tokens(sentence), [words(name)]) is Role.ASSERTED
+    return said and place[:1].isupper() and not re.search(elsewhere, sentence)
 
 
 def by_surname(sentence: Sequence[Token], gold: str) -> bool:

@@ -64,7 +64,7 @@ def normalize(text: str) -> str:
 def _normalized(text: str) -> str:
     text = re.sub(r"\\(?:text|mathrm|mathbf|textbf|boxed)\s*\{([^{}]*)\}", r"\1", text)
     text = re.sub(r"(?<=[A-Za-z)])_\{?(\d{1,2})\}?", r"\1", text)  # H_2O
-    text = alike(unicodedata.normalize("NFKC", text)).casefold().replace("’", "'")
+    text = alike(unicodedata.normalize("NFKC", text)).casefold().replace("’", "'").replace("‘", "'")
     text = "".join(c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c))
     text = re.sub(r"'s\b", "s", text).replace("'", "")
     text = re.sub(r"[^\w\s]|_", " ", text)
@@ -245,17 +245,22 @@ _NO_NAMES = frozenset("red black white yellow dead green blue north south east w
 
 
 def short_names(gold: str, question: str | None) -> list[str]:
-    """The name without its title, and without its kind where the question names the kind.
+    """The name without its title, without its kind where the question names the kind, and without its place.
 
     >>> short_names("Pacific Ocean", "Which ocean is the largest?")
     ['Pacific']
+    >>> short_names("Reims, France", "Which city in France has the cathedral?")
+    ['Reims']
     """
     first, _, rest = gold.partition(" ")
     found = [rest] if first.lower().rstrip(".") in TITLES and rest[:1].isupper() and " " in rest else []
-    kind = _OF_A_KIND.match(gold)
+    asked, kind = f" {normalize(question or '')} ", _OF_A_KIND.match(gold)
     for group, name in kind.groupdict().items() if kind else ():
-        asked = f" {group.strip('_')}" in f" {normalize(question or '')}"
-        found += [name] if name and asked and name.casefold() not in _NO_NAMES else []
+        found += [name] if name and f" {group.strip('_')}" in asked and name.casefold() not in _NO_NAMES else []
+    for name, place, sign in ((*gold.partition(", ")[::2], ""), (*gold.rpartition(" ")[::2], "in ")):
+        known = place[:1].isupper() and f" {sign}{normalize(place)} " in asked
+        if known and (not sign or (" " in name and name[-1].isalpha() and name.rpartition(" ")[2][:1].isupper())):
+            found.append(name)
     return found
 
 

@@ -1146,6 +1146,41 @@ SPEEDS = [
 DAYS, SIGNED = "Which date is 10 days after 25 February 2024?", "In what year was the treaty signed?"
 LANDED = "When did the Apollo 11 mission land on the Moon?"
 BORN, ABSTAIN = "In which city was Franz Kafka born?", {"abstained"}
+WHERE_IN = "Which town in Norway has the church of wood?"
+PRIZE = "In which year did Ida Holm win the Hansa Prize for work on the history of the old harbour towns?"
+TWO_PRIZES = (
+    "From what is known, Ida Holm won the Hansa Prize for work on the history of harbour towns in 1975. It was one of "
+    "her prizes, beside the Gold Star in 1984 and the Medal of the Town."
+)
+PLACES_AND_REMARKS = [
+    ("text", "Mercury (planet)", "Mercury", None, RIGHT),
+    ("text", "Mercury (planet)", "The closest to the Sun is Mercury, which has no moon.", None, RIGHT),
+    ("text", "Mercury (planet)", "Venus", None, WRONG),
+    ("text", "Emma (1996)", "The film is Emma.", None, RIGHT),
+    ("text", "Iron (III)", "Iron (II)", None, WRONG),
+    ("text", "Lom, Norway", "The town of Lom has the church.", WHERE_IN, RIGHT),
+    ("text", "Lom, Norway", "The town of Vik has the church.", WHERE_IN, WRONG),
+    ("text", "Lom, Norway", "Norway", WHERE_IN, NOT_RIGHT),
+    ("text", "Portland, Maine", "He was born in Portland, a town with a harbour.", "Where was he born?", OPEN),
+    ("text", "Portland, Maine", "He was born in Portland, Oregon.", "Where was he born?", WRONG),
+    ("text", "Portland, Maine", "He was born in Bangor.", "Where was he born?", WRONG),
+    ("text", "Folk Museum Oslo", "Folk Museum", "Which museum in Oslo is it?", RIGHT),
+    ("text", "Folk Museum Oslo", "Folk Theatre", "Which museum in Oslo is it?", WRONG),
+    ("text", "University of Oslo", "It is the University.", "Which university in Oslo is it?", NOT_RIGHT),
+    ("text", "Hawaii", "Hawai\u02bbi", None, RIGHT),
+    ("text", "Hawaii", "It is in Hawai\u2018i.", None, RIGHT),
+    (
+        "text",
+        "Nora Vik",
+        "From the clues, this is Nora Vik. Her voyages to Iceland made her known.",
+        "Who is it?",
+        RIGHT,
+    ),
+    ("number", "1975", TWO_PRIZES, PRIZE, RIGHT),
+    ("number", "1984", TWO_PRIZES, PRIZE, WRONG),
+    ("date", "1975", TWO_PRIZES, PRIZE, RIGHT),
+    ("date", "1984", TWO_PRIZES, PRIZE, WRONG),
+]
 STEPS = [
     ("text", "Oslo", "Bergen is by the sea; Oslo is the capital.\nAction: Finish[Oslo]", None, RIGHT),
     ("text", "Bergen", "Bergen is by the sea; Oslo is the capital.\nAction: Finish[Oslo]", None, WRONG),
@@ -1289,6 +1324,7 @@ ROWS = [
     *SPEEDS,
     *AFTERWORDS,
     *STEPS,
+    *PLACES_AND_REMARKS,
 ]
 
 
