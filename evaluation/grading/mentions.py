@@ -12,7 +12,7 @@ from itertools import islice
 from . import denials, peoples, text
 from .view import ARTICLES, Token, same_word
 
-_LINKS = frozenset(".,-/&()'\"\u2013\u2014:")
+_LINKS = frozenset("#!?*.,-/&()'\"\u2013\u2014:")
 """Marks that may separate the words of one name: "Berkeley, California", "SR-71"."""
 _RELATIVE = frozenset("who whom whose which where when while whereas although though unlike including".split())
 _INITIAL = frozenset("while although though whereas unlike if besides before after despite".split())

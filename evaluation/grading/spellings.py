@@ -137,3 +137,13 @@ def initials(short: str, name: tuple[str, ...]) -> bool:
     every = "".join(w[0] for w in name)
     letters = "".join(w[0] for w in name if w not in ("of", "and", "for"))
     return form is not None and form[1].replace(".", "").lower() in (letters, every)
+
+
+_INITIALS = re.compile(r"\b[A-Z]{3,6}\b")
+
+
+def spells_out(said: tuple[str, ...], gold: str) -> bool:
+    """Whether the words of a sentence have the initials that a gold answer consists of: "WHO", "MLP and CNN"."""
+    letters = "".join(w[0] for w in said if w not in ("of", "and", "for"))
+    alone = not re.sub(r"\band\b|\W", "", _INITIALS.sub("", gold))
+    return alone and any(short.lower() in letters for short in _INITIALS.findall(gold))
