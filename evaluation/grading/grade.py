@@ -120,6 +120,9 @@ def _judge(found: Extracted, asked: Asked, answer_type: str, unknowable: bool) -
     opening = found.segments[0][:_ABSTAINED]
     if text.abstains(opening):
         right = unknowable or text.normalize(asked.golds[0]) == text.normalize(ABSTENTION)
+        new = [g for g in asked.golds if answer_type == "text" and not text.holds(asked.question or "", g)]
+        if not right and text.has_any(found.segments[0], new):
+            return undecided(opening, "named in passing")
         return Grade("correct" if right else "abstained", ABSTENTION, "abstention" if right else None)
     if text.refuses(opening):
         return Grade("abstained", opening, None, "refusal")

@@ -1181,6 +1181,39 @@ PLACES_AND_REMARKS = [
     ("date", "1975", TWO_PRIZES, PRIZE, RIGHT),
     ("date", "1984", TWO_PRIZES, PRIZE, WRONG),
 ]
+NO_SOURCE = "The available data sources do not contain specific information about"
+CAPITAL = "What is the capital of Norway?"
+ABSTAINED = {"abstained"}
+DECLINED = [
+    ("text", "Oslo", f"Unfortunately, {NO_SOURCE[0].lower()}{NO_SOURCE[1:]} the capital.", CAPITAL, ABSTAINED),
+    ("text", "Oslo", f"{NO_SOURCE} it. They name some towns, but do not say which is the capital.", CAPITAL, ABSTAINED),
+    ("number", "5", "Based on the provided passages, there is no specific mention of the number.", None, ABSTAINED),
+    ("date", "1814", "From the documents provided, I cannot definitively determine the year.", None, ABSTAINED),
+    ("text", "Oslo", f"{NO_SOURCE} it, but it is Oslo.", CAPITAL, RIGHT),
+    ("text", "Oslo", f"{NO_SOURCE} it, but it is Bergen.", CAPITAL, WRONG),
+    ("text", "Oslo", f"{NO_SOURCE} it. The capital of Norway is Oslo.", CAPITAL, OPEN),
+    ("text", "Oslo", "I'm not sure, but it isn't Oslo.", CAPITAL, NOT_RIGHT),
+    ("text", "Oslo", "Based on the available information, the capital is Oslo.", CAPITAL, RIGHT),
+    ("text", "Oslo", "Based on the available information, the capital is Bergen.", CAPITAL, WRONG),
+]
+MARKED_NAMES = [
+    ("text", "Old Songs #1", 'The record is called "Old Songs #1." It came out late.', None, RIGHT),
+    ("text", "Old Songs #1", 'The record is called "Old Songs #2." It came out late.', None, WRONG),
+    ("text", "Hurray! At the Lake", "They saw Hurray! At the Lake, a comedy.", "Which play did they see?", RIGHT),
+    ("text", "Hurray! At the Lake", "They saw Hurray. At the sea it rained.", "Which play did they see?", NOT_RIGHT),
+    ("text", "Oh! Summer!", 'The musical "Oh! Summer!" opened in 1969.', "Which musical opened in 1969?", RIGHT),
+    ("text", "WHO", "The World Health Organization (in Geneva) published it.", "Who published it?", OPEN),
+    ("text", "WHO", "The National Trust (in London) published it.", "Who published it?", WRONG),
+    ("text", "red, white and blue", "red, white, blue", None, RIGHT),
+    ("text", "red, white and blue", "red, white, green", None, WRONG),
+    ("text", "salt and pepper", "salt, pepper", None, NOT_WRONG),
+    ("text", "40:30", "She ran it in 40 minutes and 30 seconds.", None, RIGHT),
+    ("text", "40:30", "She ran it in 40 minutes and 3 seconds.", None, WRONG),
+    ("choice", "B", "Yes, B is correct. The other options (A, C and D) take a town for granted.", None, RIGHT),
+    ("choice", "C", "Yes, B is correct. The other options (A, C and D) take a town for granted.", None, WRONG),
+    ("number", "1777", "Lom was founded on 3 May 1777. It lies by a lake.", "What year was Lom founded?", RIGHT),
+    ("number", "1777", "Lom was founded on 3 May 1778. It lies by a lake.", "What year was Lom founded?", WRONG),
+]
 STEPS = [
     ("text", "Oslo", "Bergen is by the sea; Oslo is the capital.\nAction: Finish[Oslo]", None, RIGHT),
     ("text", "Bergen", "Bergen is by the sea; Oslo is the capital.\nAction: Finish[Oslo]", None, WRONG),
@@ -1324,6 +1357,8 @@ ROWS = [
     *SPEEDS,
     *AFTERWORDS,
     *STEPS,
+    *DECLINED,
+    *MARKED_NAMES,
     *PLACES_AND_REMARKS,
 ]
 
