@@ -62,6 +62,10 @@ _REJECTED = re.compile(
     re.IGNORECASE,
 )
 """After a letter that is ruled out: "D is incorrect"."""
+_OTHERS = re.compile(
+    r"\b(?:other|remaining)\s(?:options|choices|answers|ones)\s\((?:[A-Z](?:,?\s(?:and|or)\s|,\s)?){2,}\)"
+)
+"""Options that are named because they are not the answer: "the other options (A, C and D)"."""
 _ROW = re.compile(r"[^\n,;\u2705\u2714\u2713\u274c\u2717\u2718]{1,200}?\s?[\u2705\u2714\u2713\u274c\u2717\u2718]")
 _TICKS, _CROSSES = "\u2705\u2714\u2713", "\u274c\u2717\u2718"
 _NONE = re.compile(r"\W*(?:none|neither|no\s+option)\b(?:\s+of\s+(?:the|these|them)\b.{0,40})?\W*$", re.IGNORECASE)
@@ -102,7 +106,7 @@ def announced(line: str, rest: str, options: _Options) -> ChosenOption:
 
 def uncued(text: str, options: _Options) -> ChosenOption:
     """The option that a text without a cue chooses: in its first words, in its conclusion, or the only one it names."""
-    plain = view.plain(text)
+    plain = _OTHERS.sub("others", view.plain(text))
     if (ticked := _ticked(plain, options)) is not None:
         return ChosenOption(ticked)
     if options and normalize(plain) == normalize(" ".join(f"{letter} {option}" for letter, option in options)):

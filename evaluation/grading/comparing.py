@@ -322,13 +322,13 @@ def _name(said: Said, asked: Asked) -> Verdict:
             return undecided(said.text, "named in passing") if abroad else _right(said.text, "contained")
         if any(peoples.country_of(text.normalize(said.text), text.normalize(gold)) for gold in asked.golds):
             return undecided(said.text, "a country for its people")
+    two = statements.of_two(said.text, asked.golds, asked.question) if asked.question and found.how != "exact" else None
+    if two is not None:
+        return _right(said.text, "contained") if two else undecided(said.text, statements.OTHER)
     if found.right is None:
         value = roles.field(said.text, asked.question) if asked.question else None
-        return (
-            _right(value, "exact")
-            if value and any(text.same(value, g) for g in asked.golds)
-            else undecided(said.text, found.how)
-        )
+        same = value and any(text.same(value, g) for g in asked.golds)
+        return _right(value, "exact") if value and same else undecided(said.text, found.how)
     if found.right and found.how == "contained" and asked.question:
         if _ARROW.search(said.text) and "\n" not in said.text.strip():
             last = names.uncued(_ARROW.split(said.text.strip())[-1], asked.golds)

@@ -70,6 +70,8 @@ _OTHER = {
 """Other cues, each with a word that must occur for the search to be worth it: a mark, a choice, other languages."""
 _SHORT = re.compile(r"^[ \t]*(?:\*\*)?A(?:\*\*)?[ \t]*:", re.MULTILINE)
 """A line that begins with "A:"; among choices this is an option."""
+_FINISH = re.compile(r"\bFinish\[([^\n]+)\][.*_ \t]*(?=\n|\Z)")
+"""The last step of an agent that writes its steps ("Action: Finish[Paris]")."""
 _BOLD_LINE = re.compile(r"(?:^|\n)[ \t]*\*\*([^*\n]{1,80})\*\*[^\w\n*]*\s*\Z")
 _DISPLAY = re.compile(r"^[\s*:]*(?:\$\$|\\\[|```\w*)[ \t]*\n")
 """A formula or a block of code that begins on the line after a cue."""
@@ -139,6 +141,7 @@ def segments(text: str, letters: bool = False) -> list[Segment]:
     With ``letters`` a line that begins with "A:" is an option, not a cue.
     """
     found = [Segment(at, content, closed) for at, content, closed in boxes(text)]
+    found += [Segment(m.start(1), m[1].strip(), True) for m in list(_FINISH.finditer(text))[-MOST:]]
     found += [_after(text, at) for at in {*_cues(text, letters)}]
     if not found and (bold := _BOLD_LINE.search(text)):
         found.append(Segment(bold.start(1), bold[1].strip(), False))

@@ -45,13 +45,24 @@ _ITS = re.compile(r"\W*(?:(?P<the>the)|its|his|her|their)\s(?P<word>\w+)\b(?=.*\
 _HEAD = re.compile(r"\W*(?:which|what)\s(?!(?:is|was|are|were)\b)(\w+)", re.IGNORECASE)
 _TOLD = re.compile(r"\b(?:by|is|was|are|were)\s(?:the\s)?(\S+)")
 _IT_IS = re.compile(r"\W*(?:it|that)(?:'s|\s(?:is|was))\s", re.IGNORECASE)
+_THIS_IS = r"(?:it|this|that|he|she)(?:'s|\s(?:is|was))\s"
 _IT_WORDS = 5
 """Most words of a clause that is nothing but an answer: "It is the Nile"."""
+_TELLS_QUESTION = re.compile(
+    r"(?:(?:okay|ok|alright|so|now),?\s)*(?:the|this)\s(?:question|user|problem)\s(?:here\s)?"
+    r"(?:is\sasking|asks|wants|is\sabout|is\slooking\sfor)\b"
+    r"(?P<what>(?:[^.?!\n]|[.?!](?![\"'\u201d)]*(?:\s|\Z)))*)(?:[.?!][\"'\u201d)]*|(?=\n)|\Z)",
+    re.IGNORECASE,
+)
+"""A first sentence that says what is asked: "The question asks which river is longer."."""
+_TELLS_MORE = re.compile(r",\s(?:which|who|so|and)\s|\s(?:answer|because)\b", re.IGNORECASE)
 _SUBJECT = re.compile(r"\W*(?:who|(?:which|what)\s\w+)\s(\w+)", re.IGNORECASE)
 _WORDS = 3
 """A shorter question can be the beginning of an answer."""
 _LEAST = 0.6
 """Share of the question's words that a text has to repeat."""
+_MANY, _NEARLY = 8, 0.8
+"""Words of a long question, and the share of them after which one more that a text repeats is no new beginning."""
 
 
 def focus(text: str, question: str) -> str | None:
@@ -65,7 +76,8 @@ def focus(text: str, question: str) -> str | None:
     found = None
     for part in parts:
         new = asked & {*content(part)} - said
-        if new and not part.endswith("?"):
+        nearly = len(asked) >= _MANY and len(new) == 1 and len(said) >= _NEARLY * len(asked)
+        if new and not nearly and not part.endswith("?"):
             said |= new
             found = part
     return found if asked and len(said) >= _LEAST * len(asked) and len(parts) > 1 else None
@@ -121,9 +133,11 @@ def states_all(text: str, question: str) -> bool:
 
 
 def after_question(text: str, question: str) -> str:
-    """A response without the question that it begins with, word for word; "" where it only asks it again, or repeats
-    the alternatives that it gives ("Venus or Earth").
+    """A response without the question that it begins with, word for word or in a sentence that says what is asked; ""
+    where it only asks it again, or repeats the alternatives that it gives ("Venus or Earth").
     """
+    if (told := _TELLS_QUESTION.match(text)) and not _TELLS_MORE.search(told["what"]):
+        text = text[told.end() :].strip()
     if text.endswith("?") and {*content(text)} <= {*content(question)}:
         return ""
     if " or " in text[: len(question)] and f" {normalize(text)} " in f" {normalize(question)} ":
@@ -201,6 +215,8 @@ def _said_later(parts: Sequence[str], holding: str, question: str, golds: Sequen
 
     "Bell emigrated from Scotland to Canada. He was born in Canada."
     """
+    if any(re.search(rf"(?:\A\W*|,\s){_THIS_IS}(?:the\s)?{re.escape(g)}\W*\Z", holding, re.I) for g in golds):
+        return False  # "This is Ann Lee. Her novels are set in Rome."
     later = [*parts][parts.index(holding) + 1 :] + holding.split("; ")[1:]
     known = {*content(question)}
     head = view.asked_for(question)

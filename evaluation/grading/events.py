@@ -5,7 +5,7 @@
 
 import re
 
-from . import view
+from . import echo, view
 
 _BIRTH, _DEATH = r"born|birth", r"die|died|death|passed\s+away|killed|executed|assassinated"
 _BEGAN, _ENDED = r"began|begin|started|start", r"ended|end"
@@ -45,6 +45,12 @@ closed|dissolved""".split("\n")
 _AT_FIRST = re.compile(rf"\b(?:(?P<life>{_BIRTH})|{_BEGAN})\b", re.IGNORECASE)
 _AT_LAST = re.compile(rf"\b(?:(?P<life>{_DEATH})|{_ENDED}|completed|finished)\b", re.IGNORECASE)
 _ASKS_DATE = re.compile(r"\b(?:when|(?:what|which)\s+(?:year|date|day)|(?:year|date)\s+of)\b", re.IGNORECASE)
+_MONTHS = r"(?:(?:Jan|Feb|Mar|Apr|May|June?|July?|Aug|Sept?|Oct|Nov|Dec)[a-z]*\.?)"
+_DAY = re.compile(
+    rf"(?:{_MONTHS}\s\d{{1,2}}(?:st|nd|rd|th)?,?|\d{{1,2}}(?:st|nd|rd|th)?\s(?:of\s)?{_MONTHS},?)\s(?=\d{{4}}\b)"
+)
+"""The day and month before a year."""
+_ASKS_YEAR = re.compile(r"\b(?:what|which)\s+year\b", re.IGNORECASE)
 _BEGINS = re.compile(r"\b(?:start|begin|leave|depart|open)(?:s|ed|ing)?\b|\b(?:left|began)\b", re.IGNORECASE)
 _ENDS = re.compile(r"\b(?:end|finish|arriv|clos|return)(?:e|es|s|ed|ing)?\b", re.IGNORECASE)
 _MOST = 40
@@ -69,9 +75,17 @@ def at_the_other_end(text: str, question: str) -> bool:
 
 
 def own_year(text: str, question: str) -> str | None:
-    """The year that a question asks for, of the two of a life or a time: "1817" for "When did she die?"."""
-    date = _at_an_end(view.plain(text), question) if _ASKS_DATE.search(question) else None
-    return _DIGITS.findall(date)[-1] if date else None
+    """The year that a question asks for, of the two of a life or a time ("1817" for "When did she die?"), or of the
+    only sentence that repeats the question: "She won it in 1975. She won another one in 1984."
+    """
+    if not _ASKS_DATE.search(question):
+        return None
+    if date := _at_an_end(plain := view.plain(text), question):
+        return _DIGITS.findall(date)[-1]
+    said = [s for s in view.sentences(plain) if echo.states(s, question)] if _ASKS_YEAR.search(question) else []
+    sentence = _DAY.sub("in ", said[0]) if len(said) == 1 else ""
+    numbers = re.findall(r"\d+", sentence)
+    return numbers[0] if len(numbers) == 1 and re.search(rf"\bin {numbers[0]}\b", sentence) else None
 
 
 def _at_an_end(plain: str, question: str) -> str | None:

@@ -30,7 +30,7 @@ _REASONS = re.compile(r"\b(?:because|since|as|unlike|but|not|or)\b|n't\b", re.IG
 _BESIDE = {"date": re.compile(";"), "numeric": re.compile(r"\b(?:unlike|while|whereas)\b", re.IGNORECASE)}
 """What stands between what is said of the thing that is asked for and of another one, by the kind of match."""
 _AND = re.compile(r",?\s(?:and|while)\s")
-_FINAL = (statements.ELSEWHERE, names.CORRECTED)
+_FINAL = (statements.ELSEWHERE, statements.OTHER, names.CORRECTED)
 """Reasons of an undecided verdict that a sentence before it does not change."""
 _LETTERS = re.compile(r"[A-Z](?:\W+[A-Z])+")
 """A gold answer of letters that name options or events: then a line that begins with "A:" is about A."""
@@ -120,6 +120,9 @@ def _judge(found: Extracted, asked: Asked, answer_type: str, unknowable: bool) -
     opening = found.segments[0][:_ABSTAINED]
     if text.abstains(opening):
         right = unknowable or text.normalize(asked.golds[0]) == text.normalize(ABSTENTION)
+        new = [g for g in asked.golds if answer_type == "text" and not text.holds(asked.question or "", g)]
+        if not right and text.has_any(found.segments[0], new):
+            return undecided(opening, "named in passing")
         return Grade("correct" if right else "abstained", ABSTENTION, "abstention" if right else None)
     if text.refuses(opening):
         return Grade("abstained", opening, None, "refusal")

@@ -13,7 +13,7 @@ from . import denials, peoples
 from .passing import PREPOSITIONS, SKIPPED, Mention, in_passing
 from .view import ARTICLES, FINITE, SENTENCE_WORDS, Token, same_word
 
-_LINKS = frozenset(".,-/&()'\"\u2013\u2014:")
+_LINKS = frozenset("#!?*.,-/&()'\"\u2013\u2014:")
 """Marks that may separate the words of one name: "Berkeley, California", "SR-71"."""
 _NEGATED_VERB = frozenset("not never isnt wasnt arent werent".split())
 _ALSO_CALLED = frozenset("also aka known called formerly simply formally more less about so".split())

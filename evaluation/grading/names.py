@@ -26,6 +26,8 @@ _BELOW = re.compile(
 """Between a sentence and the answer below it, perhaps in a block of code: "The output is:" and a line."""
 _MARK = re.compile(r"\A\s*(?:\d{1,2}[.)]|[-*\u2022])\s+(?=[^\W\d])")
 """The mark of a list before its first item."""
+_INNER_STOP = re.compile(r"[!?](?=\s\w)")
+"""A stop inside a name that ends no sentence: "Oklahoma! in Concert"."""
 _SPELLED = re.compile(r"(?<![\w-])[^\W\d_](?:-[^\W\d_]){2,}(?![\w-])")
 _SECOND_STEP = re.compile(r"(?:^|\s)2[.)]\s")
 _DENIAL = re.compile(
@@ -137,6 +139,8 @@ def uncued(whole: str, golds: Sequence[str], consistency: bool = False, lead: bo
 def _read_as(whole: str, golds: Sequence[str]) -> str:
     """A text without marks and greeting, and a gold answer that is spelled in it ("e-l-p-p-a") in one piece."""
     plain = _MARK.sub("", view.without_greeting(view.plain(whole)))
+    for gold in (g for g in golds if _INNER_STOP.search(g)):
+        plain = re.sub(re.escape(view.plain(gold)), lambda m: _INNER_STOP.sub("", m[0]), plain, flags=re.IGNORECASE)
     known = {gold.strip().lower() for gold in golds}  # not "C-E-G" where the gold answer is written so
     return _SPELLED.sub(lambda m: word if (word := m[0].replace("-", "")).lower() in known else m[0], plain)
 
@@ -298,9 +302,20 @@ def _absent(first: str, golds: Sequence[str]) -> NameVerdict:
         return NameVerdict(None, "part of the name")
     if any(by_surname(tokens(first), gold) for gold in spoken_of if "," not in gold):
         return NameVerdict(None, "part of the name")
+    if any(_without_place(first, *gold.split(", ", 1)) for gold in golds if ", " in gold):
+        return NameVerdict(None, "part of the name")
     if any(spellings.initials(given, words(g)) or spellings.initials(g, words(given)) for g in golds):
         return NameVerdict(None, "initials of the name")
+    if any(spellings.spells_out(words(first), gold) for gold in golds):
+        return NameVerdict(None, "initials of the name")
     return NameVerdict(False, "another answer")
+
+
+def _without_place(sentence: str, name: str, place: str) -> bool:
+    """Whether a sentence says the name of "Name, Place" without another place behind it."""
+    elsewhere = rf"{re.escape(name)}(?:,|\sin)\s(?!{re.escape(place[:4])})(?:the\s)?[A-Z]"
+    said = mentions.best(tokens(sentence), [words(name)]) is Role.ASSERTED
+    return said and place[:1].isupper() and not re.search(elsewhere, sentence)
 
 
 def by_surname(sentence: Sequence[Token], gold: str) -> bool:

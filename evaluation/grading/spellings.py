@@ -53,7 +53,7 @@ _NTH = re.compile(rf"([^\W\d_]+ the )({'|'.join(_ORDINALS)})")
 """A ruler in small letters; in a sentence, "the first" is no number of one."""
 _PLAIN = str.maketrans(
     {"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ð": "d", "Ð": "D", "ı": "i"}
-    | {"æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "þ": "th", "Þ": "Th"}
+    | {"æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "þ": "th", "Þ": "Th", "\u02bb": "", "\u02be": "", "\u02bf": ""}
 )
 """Letters without an accent that could be taken off, and how people write them who do not have them."""
 _VALUES = {"I": 1, "V": 5, "X": 10}
@@ -99,13 +99,18 @@ _CALENDAR = (
 _SHORT_FORMS = {names[0].lower(): names[1:] for names in (day.split("/") for day in _CALENDAR.split())}
 
 
+_REMARK = re.compile(r"(?<=[\w\"'.!])\s\((?:[^()]*\b[a-z]{3,}\b[^()]*|1[5-9]\d\d|20\d\d)\)\s*\Z")
+"""What tells a name from others like it: "Mercury (planet)", "Emma (1996)"."""
+
+
 def short_forms(name: str) -> tuple[str, ...]:
     """Short forms of the name of a day or month, none for most others: "Thursday" -> "Thu", "Thur", "Thurs".
 
-    A name all in small letters may have the country in it: "us army" -> "US army".
+    A name all in small letters may have the country in it: "us army" -> "US army". A name may have a remark behind it
+    that no answer needs: "Mercury (planet)" -> "Mercury".
     """
-    country = re.sub(r"\bus\b", "US", name) if name.islower() else name
-    return (*_SHORT_FORMS.get(name.strip(" .").lower(), ()), *(() if country == name else (country,)))
+    others = re.sub(r"\bus\b", "US", name) if name.islower() else name, _REMARK.sub("", name)
+    return (*_SHORT_FORMS.get(name.strip(" .").lower(), ()), *(other for other in others if other != name))
 
 
 _TWICE = re.compile(r"([a-z])\1+|(?<=[aou])e")
@@ -132,3 +137,13 @@ def initials(short: str, name: tuple[str, ...]) -> bool:
     every = "".join(w[0] for w in name)
     letters = "".join(w[0] for w in name if w not in ("of", "and", "for"))
     return form is not None and form[1].replace(".", "").lower() in (letters, every)
+
+
+_INITIALS = re.compile(r"\b[A-Z]{3,6}\b")
+
+
+def spells_out(said: tuple[str, ...], gold: str) -> bool:
+    """Whether the words of a sentence have the initials that a gold answer consists of: "WHO", "MLP and CNN"."""
+    letters = "".join(w[0] for w in said if w not in ("of", "and", "for"))
+    alone = not re.sub(r"\band\b|\W", "", _INITIALS.sub("", gold))
+    return alone and any(short.lower() in letters for short in _INITIALS.findall(gold))

@@ -1,11 +1,14 @@
 """What a text states of the quantity that a question names: "The new price is $60." for "What is the new price?".
 
 A number that is stated so counts more than another one that stands further on, of something else ("You save $20.").
+The same holds of two names that a question gives: "So Rome is older." for "Which is older, Rome or Oslo?".
 """
 
 import re
+from collections.abc import Sequence
 
 from . import cues, echo, numbers, view
+from .text import normalize
 
 _THE_ASKED = re.compile(
     r"\b(?:what\s(?:is|was|are|were|will\sbe)\s(?:the|her|his|their|its|my)|how\smuch)\s(?P<what>[a-z]+(?:\s[a-z]+){0,2}?)"
@@ -153,3 +156,85 @@ def number(text: str, question: str) -> str | None:
     said = [m["value"] for m in found if {*echo.content(m["of"] or "")} <= known]
     values = {re.sub(r"-\s(?=\d)", "-", _WHY.split(value)[0].rpartition("=")[2]).strip() for value in said}
     return values.pop() if len(values) == 1 and all(map(_ONE_NUMBER.fullmatch, values)) else None
+
+
+_DEGREES = frozenset(
+    "more most less least fewer fewest first last earlier earliest later latest older oldest younger youngest longer "
+    "longest shorter shortest larger largest bigger biggest smaller smallest greater greatest higher highest lower "
+    "lowest taller tallest closer closest farther further nearer newer newest sooner recently faster fastest slower "
+    "heavier lighter better best worse".split()
+)
+"""Words of a question that say by what two things are compared."""
+OTHER = "the other of two names"
+"""Reason of an answer that has a gold name, and does not say that it is this one."""
+_SMALL = frozenset("of the and a an in on at to for de la".split())
+_PARTS = re.compile(r";\s|,?\s(?=(?:so|thus|hence|therefore)\s)|,\s(?=(?:which\s)?mak(?:es|ing)\s)")
+_ALIKE = (
+    ("before", {"first", "earlier", "earliest", "older", "oldest", "sooner"}),
+    ("after", {"last", "later", "latest", "younger", "youngest", "newer", "recently"}),
+)
+"""Words between two names that say of the first one what is asked for."""
+_OF_TWO = re.compile(r"\b(?:of|between)\s[^,?]{1,80}\sand\s")
+_LONGEST = 8
+"""Most words of a name that stands behind "or"."""
+_MOST = 0.6
+"""Share of the question's other words that a sentence has to repeat if the question has no word of comparison."""
+_DENIES = re.compile(r"\b(?:not|neither|nor|never|if|whether)\b|n't\b", re.IGNORECASE)
+
+
+def of_two(text: str, golds: Sequence[str], question: str) -> bool | None:
+    """Whether a text says a gold answer of the two names that a question gives ("..., Rome or Oslo?", "Which of Rome
+    and Oslo ...?"); None where the question gives no two, or the text has only one of them.
+
+    "Oslo was founded in 1048. Rome is older." says Rome, although its first sentence is about Oslo.
+    """
+    last, plain = echo.last_question(question), view.plain(text)
+    named = next((pair for gold in golds if (pair := _pair(last, gold, plain))), None)
+    if named is None:
+        return None
+    own = {*echo.content(" ".join(named))}
+    asked = {word for word in echo.content(last) if word not in own}
+    degrees = _DEGREES & {*normalize(last).split()} - {*" ".join(named).split()}
+    said = set[str]()
+    for part in (p for s in view.sentences(plain) for p in _PARTS.split(s)):
+        given = f" {normalize(part)} "
+        places = sorted((given.find(f" {name} "), name) for name in named if f" {name} " in given)
+        if not places or _DENIES.search(part) or any(f" {name} or " in given for name in named):
+            continue
+        alone, until = len(places) == 1, {*given[: places[-1][0] if places[1:] else None].split()}
+        states = degrees & until or (not alone and any(w in until and degrees & alike for w, alike in _ALIKE))
+        if alone and not states:
+            share = not degrees and len(asked & {*echo.content(part)}) >= _MOST * len(asked)
+            states = share or cues.concludes(part) or {*echo.content(part)} <= own
+        if states:
+            said.add(places[0][1])
+    return said == {named[0]}
+
+
+def _pair(question: str, gold: str, plain: str) -> tuple[str, str] | None:
+    """A gold answer and the other one of two names that a question gives, where a text has both."""
+    held, own = f" {normalize(plain)} ", normalize(gold)
+    joint = "or" if re.search(r"\sor\s", question) or not _OF_TWO.search(question) else "and"
+    for m in re.finditer(rf"\s{joint}\s", question) if own and f" {own} " in held else ():
+        left, right = question[: m.start()].split(), question[m.end() :].split()
+        if f" {normalize(' '.join(left))}".endswith(f" {own}"):
+            names = [" ".join(right[:n]) for n in range(_run(right), 0, -1)]
+        elif f"{normalize(' '.join(right))} ".startswith(f"{own} "):
+            names = [" ".join(left[-n:]) for n in range(_run(left[::-1]), 0, -1)]
+        else:
+            continue
+        other = next((name for n in names if (name := normalize(n)) and f" {name} " in held), None)
+        if other is not None and other != own and not {*other.split()} <= _SMALL:
+            return own, other
+    return None
+
+
+def _run(nearest: Sequence[str]) -> int:
+    """How many words may be a name, of those on one side of an "or", the nearest first."""
+    named = [w.strip("\"'\u201c\u2018(")[:1].isupper() for w in nearest]
+    proper = any(named[:2])
+    for n, word in enumerate(nearest[:_LONGEST]):
+        plain, apart = normalize(word), n > 0 and (nearest[n - 1][-1] == "?" or word[-1] in ",:;")
+        if apart or (plain in echo.ASKING and plain not in _SMALL) or (proper and not named[n] and plain not in _SMALL):
+            return n
+    return min(len(nearest), _LONGEST)

@@ -11,8 +11,14 @@ from .view import without_greeting
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _KNOWN = r"(?:be )?(?:determined?|known?|found|find|tell|say|answer(?:ed)?|(?:provided?|given?) (?:an?|the) answer)"
+_SOURCE = (
+    r"(?:(?:provided|given|available|search|data) ){0,3}(?:texts?|passages?|context|article|information|data|sources"
+    r"|documents?|results)(?: (?:provided|given|available))?"
+)
+_SPECIFIC = r"(?:(?:any|specific|enough|sufficient|direct|explicit) ){0,2}"
 _ABSTAIN = re.compile(
     r"(?:(?:i am|i'm|afraid|i|we|it|this|that|there|sorry|unfortunately|based on \w+ \w+"
+    rf"|(?:(?:based )?on|in|from) (?:the )?{_SOURCE}|the {_SOURCE}"
     r"|the (?:answer|year|date|question|(?:given )?(?:text|passage|context|article))"
     r"|as an ai(?: \w+){0,3}?|but)\b[\s,]*){0,5}"
     r"(?:do(?:es)? not know|don't know|(?:do not|don't) have (?:(?:access|enough|any|sufficient|the) \w+"
@@ -20,9 +26,12 @@ _ABSTAIN = re.compile(
     r"|need (?:more|additional)|(?:cannot|can't|unable to|not able to) "
     r"(?:provide|give|determine|answer|identify|find|verify|confirm)"
     r"|not sure|unsure|not certain|uncertain"
-    rf"|(?:cannot|can't|can not|could not|couldn't|unable to) {_KNOWN}|no idea|have no idea|idk\b"
+    rf"|(?:cannot|can't|can not|could not|couldn't|unable to) (?:[a-z]+ly )?{_KNOWN}|no idea|have no idea|idk\b"
     r"|(?:do(?:es)? not|don't|doesn't) (?:say|mention|state|specify|tell|indicate)(?: [\w']+){0,9}\W*$"
     r"|(?:cannot|can't|can not) (?:say|tell|be (?:answered|determined))\b"
+    rf"|(?:do(?:es)? not|don't|doesn't) (?:contain|include|provide) {_SPECIFIC}(?:information|details?|data)\b"
+    rf"|(?:could not|couldn't|cannot|can't) find {_SPECIFIC}(?:information|details?)\b"
+    r"|(?:is |are )?no (?:specific|direct|explicit) (?:mention|information)\b"
     r"|(?:is |are )?(?:insufficient|not enough|no) (?:information|evidence(?!\s(?:that|to\ssuggest)\b)|data|context)"
     r"|unknown|n/a\b|(?-i:NA|na)\b|is (?:unknown|unclear)|is not (?:given|known|provided|specified))",
     re.IGNORECASE,
@@ -43,6 +52,12 @@ _ABSTAIN_ELSEWHERE = re.compile(
 _COMMITS = re.compile(
     r"\b(?:but|however|my (?:best )?guess|i (?:think|believe|would guess|guess)|probably|most likely)\b", re.I
 )
+_KNOWS_NOT = re.compile(
+    r"(?!,?\s(?:it|he|she|this|that)(?:\s(?:is|was)n't|(?:'s|\sis|\swas)\snot)\s(?!clear|possible|known|mentioned|stated))"
+    r"(?:[^.!?;]|[.](?=\S)){0,200}?(?:\b(?:not|no|without|lacks?|unclear)\b|n't\b)",
+    re.IGNORECASE,
+)
+"""What goes on after "but" and is no guess: "but it does not say which one"."""
 _OPENINGS = re.compile(
     r"^(?:so\b[\s,]*)?(?:(?:the|my)\s+(?:final\s+|correct\s+|right\s+)?answer\s+(?:is|was|are|would be)"
     r"|it(?:\s+is|\s+was|'s)|this\s+(?:is|was)|that\s+(?:is|was)|that's|they\s+(?:are|were)|these\s+are|answer)\b\s*:?\s*",
@@ -64,7 +79,7 @@ def normalize(text: str) -> str:
 def _normalized(text: str) -> str:
     text = re.sub(r"\\(?:text|mathrm|mathbf|textbf|boxed)\s*\{([^{}]*)\}", r"\1", text)
     text = re.sub(r"(?<=[A-Za-z)])_\{?(\d{1,2})\}?", r"\1", text)  # H_2O
-    text = alike(unicodedata.normalize("NFKC", text)).casefold().replace("’", "'")
+    text = alike(unicodedata.normalize("NFKC", text)).casefold().replace("’", "'").replace("‘", "'")
     text = "".join(c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c))
     text = re.sub(r"'s\b", "s", text).replace("'", "")
     text = re.sub(r"[^\w\s]|_", " ", text)
@@ -104,7 +119,12 @@ def abstains(text: str) -> bool:
         return True
     begun = _begun(without_greeting(text))
     match = _ABSTAIN.match(begun)
-    return bool(match) and not _COMMITS.search(begun[match.end() :] if match else "")
+    rest = begun[match.end() :] if match else ""
+    return bool(match) and not any(_commits(m[0], rest[m.end() :]) for m in _COMMITS.finditer(rest))
+
+
+def _commits(word: str, rest: str) -> bool:
+    return word.lower() not in ("but", "however") or not _KNOWS_NOT.match(rest)
 
 
 def refuses(text: str) -> bool:
@@ -134,6 +154,8 @@ _SIGNS = re.compile(
 """Marks that make another value or name: -5, 1.5, 2:3, 1/2, C++, C#, O-, x > 3."""
 _IN_BRACKETS = re.compile(r"\[[^\[\]]*\]")
 """A list of a program, whose commas are no decimal ones."""
+_LAST_AND = re.compile(r",?\s(?:and|&)\s(?=[^,]*\Z)")
+"""Before the last item of a list: "red, white and blue"."""
 _SPELLED = re.compile(r"\W*(?:[^\W\d_]\W{1,3}){2,}[^\W\d_]\W*")
 _MONEY = frozenset("$\u20ac\u00a3\u00a5")
 
@@ -193,6 +215,7 @@ def _spelled(text: str) -> str:
 
 def _same_words(a: str, b: str) -> bool:
     a, b = _spelled(a), _spelled(b)
+    a, b = (_LAST_AND.sub(", ", text) if a.count(",") and b.count(",") else text for text in (a, b))
     x, y = normalize(a), normalize(b)
     if x == y or plain(a) == plain(b):  # "us" is a word, and normalized otherwise than "US"
         return bool(x)
@@ -245,17 +268,22 @@ _NO_NAMES = frozenset("red black white yellow dead green blue north south east w
 
 
 def short_names(gold: str, question: str | None) -> list[str]:
-    """The name without its title, and without its kind where the question names the kind.
+    """The name without its title, without its kind where the question names the kind, and without its place.
 
     >>> short_names("Pacific Ocean", "Which ocean is the largest?")
     ['Pacific']
+    >>> short_names("Reims, France", "Which city in France has the cathedral?")
+    ['Reims']
     """
     first, _, rest = gold.partition(" ")
     found = [rest] if first.lower().rstrip(".") in TITLES and rest[:1].isupper() and " " in rest else []
-    kind = _OF_A_KIND.match(gold)
+    asked, kind = f" {normalize(question or '')} ", _OF_A_KIND.match(gold)
     for group, name in kind.groupdict().items() if kind else ():
-        asked = f" {group.strip('_')}" in f" {normalize(question or '')}"
-        found += [name] if name and asked and name.casefold() not in _NO_NAMES else []
+        found += [name] if name and f" {group.strip('_')}" in asked and name.casefold() not in _NO_NAMES else []
+    for name, place, sign in ((*gold.partition(", ")[::2], ""), (*gold.rpartition(" ")[::2], "in ")):
+        known = place[:1].isupper() and f" {sign}{normalize(place)} " in asked
+        if known and (not sign or (" " in name and name[-1].isalpha() and name.rpartition(" ")[2][:1].isupper())):
+            found.append(name)
     return found
 
 

@@ -93,9 +93,12 @@ _SIMPLIFIED = re.compile(
 )
 """Between a ratio and the same one in lower terms: "18:12, which simplifies to 3:2"."""
 
+_TIME_TAKEN = re.compile(r"\b(\d{1,3})\smin(?:ute)?s?,?\s(?:and\s)?([0-5]?\d)\ssec(?:ond)?s?\b", re.IGNORECASE)
+
 
 def with_colons(text: str) -> str:
     """Ratios in words as digits with a colon: "2 to 3" and "two to three" as "2:3"; of one simplified the last."""
+    text = _TIME_TAKEN.sub(lambda m: f"{m[1]}:{int(m[2]):02d}", text)
     colons = _RATIO.sub(lambda m: ":".join(n if n.isdigit() else str(value(n)) for n in m.groups()), text)
     return _SIMPLIFIED.split(colons)[-1]
 

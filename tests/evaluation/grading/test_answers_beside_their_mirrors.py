@@ -1146,6 +1146,86 @@ SPEEDS = [
 DAYS, SIGNED = "Which date is 10 days after 25 February 2024?", "In what year was the treaty signed?"
 LANDED = "When did the Apollo 11 mission land on the Moon?"
 BORN, ABSTAIN = "In which city was Franz Kafka born?", {"abstained"}
+WHERE_IN = "Which town in Norway has the church of wood?"
+PRIZE = "In which year did Ida Holm win the Hansa Prize for work on the history of the old harbour towns?"
+TWO_PRIZES = (
+    "From what is known, Ida Holm won the Hansa Prize for work on the history of harbour towns in 1975. It was one of "
+    "her prizes, beside the Gold Star in 1984 and the Medal of the Town."
+)
+PLACES_AND_REMARKS = [
+    ("text", "Mercury (planet)", "Mercury", None, RIGHT),
+    ("text", "Mercury (planet)", "The closest to the Sun is Mercury, which has no moon.", None, RIGHT),
+    ("text", "Mercury (planet)", "Venus", None, WRONG),
+    ("text", "Emma (1996)", "The film is Emma.", None, RIGHT),
+    ("text", "Iron (III)", "Iron (II)", None, WRONG),
+    ("text", "Lom, Norway", "The town of Lom has the church.", WHERE_IN, RIGHT),
+    ("text", "Lom, Norway", "The town of Vik has the church.", WHERE_IN, WRONG),
+    ("text", "Lom, Norway", "Norway", WHERE_IN, NOT_RIGHT),
+    ("text", "Portland, Maine", "He was born in Portland, a town with a harbour.", "Where was he born?", OPEN),
+    ("text", "Portland, Maine", "He was born in Portland, Oregon.", "Where was he born?", WRONG),
+    ("text", "Portland, Maine", "He was born in Bangor.", "Where was he born?", WRONG),
+    ("text", "Folk Museum Oslo", "Folk Museum", "Which museum in Oslo is it?", RIGHT),
+    ("text", "Folk Museum Oslo", "Folk Theatre", "Which museum in Oslo is it?", WRONG),
+    ("text", "University of Oslo", "It is the University.", "Which university in Oslo is it?", NOT_RIGHT),
+    ("text", "Hawaii", "Hawai\u02bbi", None, RIGHT),
+    ("text", "Hawaii", "It is in Hawai\u2018i.", None, RIGHT),
+    (
+        "text",
+        "Nora Vik",
+        "From the clues, this is Nora Vik. Her voyages to Iceland made her known.",
+        "Who is it?",
+        RIGHT,
+    ),
+    ("number", "1975", TWO_PRIZES, PRIZE, RIGHT),
+    ("number", "1984", TWO_PRIZES, PRIZE, WRONG),
+    ("date", "1975", TWO_PRIZES, PRIZE, RIGHT),
+    ("date", "1984", TWO_PRIZES, PRIZE, WRONG),
+]
+NO_SOURCE = "The available data sources do not contain specific information about"
+CAPITAL = "What is the capital of Norway?"
+ABSTAINED = {"abstained"}
+DECLINED = [
+    ("text", "Oslo", f"Unfortunately, {NO_SOURCE[0].lower()}{NO_SOURCE[1:]} the capital.", CAPITAL, ABSTAINED),
+    ("text", "Oslo", f"{NO_SOURCE} it. They name some towns, but do not say which is the capital.", CAPITAL, ABSTAINED),
+    ("number", "5", "Based on the provided passages, there is no specific mention of the number.", None, ABSTAINED),
+    ("date", "1814", "From the documents provided, I cannot definitively determine the year.", None, ABSTAINED),
+    ("text", "Oslo", f"{NO_SOURCE} it, but it is Oslo.", CAPITAL, RIGHT),
+    ("text", "Oslo", f"{NO_SOURCE} it, but it is Bergen.", CAPITAL, WRONG),
+    ("text", "Oslo", f"{NO_SOURCE} it. The capital of Norway is Oslo.", CAPITAL, OPEN),
+    ("text", "Oslo", "I'm not sure, but it isn't Oslo.", CAPITAL, NOT_RIGHT),
+    ("text", "Oslo", "Based on the available information, the capital is Oslo.", CAPITAL, RIGHT),
+    ("text", "Oslo", "Based on the available information, the capital is Bergen.", CAPITAL, WRONG),
+]
+MARKED_NAMES = [
+    ("text", "Old Songs #1", 'The record is called "Old Songs #1." It came out late.', None, RIGHT),
+    ("text", "Old Songs #1", 'The record is called "Old Songs #2." It came out late.', None, WRONG),
+    ("text", "Hurray! At the Lake", "They saw Hurray! At the Lake, a comedy.", "Which play did they see?", RIGHT),
+    ("text", "Hurray! At the Lake", "They saw Hurray. At the sea it rained.", "Which play did they see?", NOT_RIGHT),
+    ("text", "Oh! Summer!", 'The musical "Oh! Summer!" opened in 1969.', "Which musical opened in 1969?", RIGHT),
+    ("text", "WHO", "The World Health Organization (in Geneva) published it.", "Who published it?", OPEN),
+    ("text", "WHO", "The National Trust (in London) published it.", "Who published it?", WRONG),
+    ("text", "red, white and blue", "red, white, blue", None, RIGHT),
+    ("text", "red, white and blue", "red, white, green", None, WRONG),
+    ("text", "salt and pepper", "salt, pepper", None, NOT_WRONG),
+    ("text", "40:30", "She ran it in 40 minutes and 30 seconds.", None, RIGHT),
+    ("text", "40:30", "She ran it in 40 minutes and 3 seconds.", None, WRONG),
+    ("choice", "B", "Yes, B is correct. The other options (A, C and D) take a town for granted.", None, RIGHT),
+    ("choice", "C", "Yes, B is correct. The other options (A, C and D) take a town for granted.", None, WRONG),
+    ("number", "1777", "Lom was founded on 3 May 1777. It lies by a lake.", "What year was Lom founded?", RIGHT),
+    ("number", "1777", "Lom was founded on 3 May 1778. It lies by a lake.", "What year was Lom founded?", WRONG),
+]
+STEPS = [
+    ("text", "Oslo", "Bergen is by the sea; Oslo is the capital.\nAction: Finish[Oslo]", None, RIGHT),
+    ("text", "Bergen", "Bergen is by the sea; Oslo is the capital.\nAction: Finish[Oslo]", None, WRONG),
+    ("number", "12", "3 + 9 is 12, not 39.\nAction: Finish[12]", None, RIGHT),
+    ("number", "39", "3 + 9 is 12, not 39.\nAction: Finish[12]", None, WRONG),
+    ("boolean", "no", "Only one of them is.\nThought: done\nAction: Finish[No, only one is]", None, RIGHT),
+    ("text", "Oslo", "The question asks which city is the capital. It is Oslo.", "Which city is it?", RIGHT),
+    ("text", "Oslo", "The question asks which city is larger: Oslo or Bergen.", "Is it Oslo or Bergen?", OPEN),
+    ("text", "Oslo", "Okay, so the user is asking for the capital of Norway.", "What is its capital?", OPEN),
+    ("text", "Oslo", "The question asks for the capital, which is Oslo.", "What is its capital?", RIGHT),
+    ("text", "Oslo", "The question asks for the capital. It is Bergen.", "What is its capital?", WRONG),
+]
 AFTERWORDS = [
     (
         "date",
@@ -1196,6 +1276,42 @@ AFTERWORDS = [
         RIGHT,
     ),
 ]
+FIRST = "Who was born first, Ida Holm or Nora Vik?"
+BOOKS = "Which of Ida Holm and Nora Vik has written more books?"
+OLDER = "Which bridge is older, the Iron Bridge or the Stone Bridge?"
+BELLS = "Which inn was named after its bells, Swan Inn or Crown House?"
+# (question, the name that the response says, the other one, response)
+TWO_NAMES = [
+    (
+        FIRST,
+        "Nora Vik",
+        "Ida Holm",
+        "Ida Holm was born in 1985. Nora Vik was born in 1976. So Nora Vik was born first.",
+    ),
+    (FIRST, "Nora Vik", "Ida Holm", "Ida Holm was born in 1985. Nora Vik was born in 1976. Nora Vik was born first."),
+    (FIRST, "Nora Vik", "Ida Holm", "Ida Holm was born in 1985 and Nora Vik in 1976, so Nora Vik was born first."),
+    (FIRST, "Nora Vik", "Ida Holm", "1976 (Nora Vik) < 1985 (Ida Holm), so Nora Vik was born first."),
+    (FIRST, "Nora Vik", "Ida Holm", "Nora Vik was born first. She was born in 1976, while Ida Holm was born in 1985."),
+    (FIRST, "Nora Vik", "Ida Holm", "Nora Vik was born in 1976, before Ida Holm, who was born in 1985."),
+    (BOOKS, "Nora Vik", "Ida Holm", "Ida Holm has written six books. Nora Vik has written seven. So it is Nora Vik."),
+    (BOOKS, "Nora Vik", "Ida Holm", "Ida Holm wrote six. Hence Nora Vik has written more books than Ida Holm."),
+    (OLDER, "Stone Bridge", "Iron Bridge", "The Iron Bridge dates from 1810. The Stone Bridge is older, from 1740."),
+    (OLDER, "Stone Bridge", "Iron Bridge", "The Stone Bridge (1740) is older than the Iron Bridge (1810)."),
+    (BELLS, "Crown House", "Swan Inn", "Swan Inn lies by a lake. Thus, Crown House was named after its bells."),
+]
+# texts that say neither of the two: what they know of both is no answer
+NEITHER = [
+    (FIRST, "Ida Holm", "Nora Vik", "Ida Holm was born in 1985. Nora Vik was born in 1976."),
+    (FIRST, "Ida Holm", "Nora Vik", "Ida Holm was born in 1985, nine years after Nora Vik."),
+    (BOOKS, "Ida Holm", "Nora Vik", "Ida Holm has written six books, while Nora Vik has written seven."),
+    (
+        OLDER,
+        "Iron Bridge",
+        "Stone Bridge",
+        "The Iron Bridge is from 1810, the Stone Bridge from 1740. Neither is older.",
+    ),
+]
+
 ROWS = [
     *NUMBERS,
     *WRITTEN,
@@ -1240,6 +1356,10 @@ ROWS = [
     *ORDERS,
     *SPEEDS,
     *AFTERWORDS,
+    *STEPS,
+    *DECLINED,
+    *MARKED_NAMES,
+    *PLACES_AND_REMARKS,
 ]
 
 
@@ -1248,6 +1368,20 @@ def test_an_answer_and_its_mirror_are_graded_as_a_reader_would(
     answer_type: str, gold: str, response: str, question: str | None, expected: set[str]
 ) -> None:
     assert grade(response, "stop", gold, answer_type, question=question).outcome in expected
+
+
+@pytest.mark.parametrize(("question", "said", "other", "reply"), TWO_NAMES)
+def test_of_two_names_in_a_question_the_one_counts_that_the_answer_says(
+    question: str, said: str, other: str, reply: str
+) -> None:
+    assert grade(reply, "stop", said, "text", question=question).outcome == "correct"
+    assert grade(reply, "stop", other, "text", question=question).outcome in NOT_RIGHT
+
+
+@pytest.mark.parametrize(("question", "one", "other", "reply"), NEITHER)
+def test_a_text_that_says_neither_of_two_names_is_undecided(question: str, one: str, other: str, reply: str) -> None:
+    for gold in (one, other):
+        assert grade(reply, "stop", gold, "text", question=question).outcome == "invalid"
 
 
 @pytest.mark.parametrize(("said", "denied", "reply", "question"), DENIED_ELSEWHERE)
