@@ -52,8 +52,9 @@ _PREPOSITIONS = frozenset("of in at on as by to with after before for from again
 _NO_VERBS = _RELATIVE | _PREPOSITIONS | {"and", "or", *ARTICLES}
 _BETWEEN = frozenset("by with after before against than to".split())
 """Prepositions that relate one to another ("who was married to X"); "as" and "of" name and describe."""
-_SMALL_WORDS = frozenset("us it in as at he be am no on so i who".split())
-"""Names that are also small words ("US", the symbol "He"): the capital tells, except at the start of a sentence."""
+_SMALL_WORDS = frozenset("us it in is as at he be am no on so i who me to do my by or".split())
+"""Names that are also small words ("US", the symbol "He", the code "IS"): the capital tells, except at the start of a
+sentence."""
 _SHORTEST = 3
 _PLACES = 8
 """Mentions of a name in a sentence that are looked at."""
@@ -87,7 +88,11 @@ def best(sentence: Sequence[Token], names: Sequence[tuple[str, ...]]) -> Role | 
     # "franc" inside "the Swiss franc" is no mention of its own
     places -= {(i, j) for i, j in places for a, b in places if a <= i and j <= b and (a, b) != (i, j)}
     roles = [_role(sentence, i, j, names) for i, j in places]
-    if not roles and any(peoples.adjective_in(sentence, name) or _fuller(sentence, name) for name in names):
+    # "It is Spanish" may be about a gold answer "it", but not about Italian, whose code is "it"
+    maybe = [name for name in names if len(name) > 1 or name == names[0]]
+    if not roles and (
+        any(peoples.adjective_in(sentence, name) for name in names) or any(_fuller(sentence, name) for name in maybe)
+    ):
         return Role.PASSING
     return max(roles, default=None)
 
@@ -109,8 +114,9 @@ def _fuller(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:
 def _places(sentence: Sequence[Token], name: tuple[str, ...]) -> list[tuple[int, int]]:
     """The places of a name in a sentence, as (first, after the last) token; the last word may be a plural."""
     begins = (i for i, t in enumerate(sentence) if name and _same_word(t, name[0], len(name) == 1))
-    if len(name) == 1 and name[0] in _SMALL_WORDS and len(sentence) > _SHORTEST:
-        begins = (i for i in begins if i and sentence[i].capital)
+    if len(name) == 1 and name[0] in _SMALL_WORDS:  # "the us", unlike "it is French" and "in Germany"
+        last = [i for i, t in enumerate(sentence) if t.is_word][-1:] if len(sentence) <= _SHORTEST else []
+        begins = (i for i in begins if i in last or (i and sentence[i].capital))
     return list(islice(((i, j) for i in begins if (j := _end(sentence, i, name))), _PLACES))
 
 
