@@ -91,7 +91,7 @@ def read_plain(path: str | Path, options: Options = Options()) -> Imported:  # n
 
 def _rows(path: str | Path, names: Sequence[str | None]) -> Iterator[tuple[str, dict[str, Any]]]:
     """(place, row); of a table without its empty cells, but for those of ``names`` (response, gold, chosen verdict)."""
-    if Path(path).suffix.lower() != ".csv":
+    if Path(path).suffix.lower() not in (".csv", ".tsv"):
         for where, row in objects(path, WHAT):  # NaN: the missing value of data frames
             yield where, {k: v if v == v else None for k, v in row.items()}
         return
