@@ -323,3 +323,14 @@ def test_the_golds_of_a_sample_are_its_targets_without_white_space(
     path.write_text(json.dumps({**LOG, "samples": [{"id": 1, "target": target, "output": {"completion": "7"}}]}))
     (stored,) = read(path).stored
     assert (stored and stored.golds) == golds
+
+
+@pytest.mark.parametrize(
+    "content", ["It is 7.", [{"type": "reasoning", "reasoning": "Is it 8?"}, {"type": "text", "text": "It is 7."}]]
+)
+def test_a_log_without_completions_has_the_response_in_its_message(content: Any, tmp_path: Path) -> None:
+    message = {"role": "assistant", "content": content}
+    output = {"model": "m", "choices": [{"message": message, "stop_reason": "stop"}]}
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({**LOG, "samples": [{"id": 1, "target": "7", "output": output}]}))
+    assert [s and s.response for s in read(path).stored] == ["It is 7."]
