@@ -23,7 +23,7 @@ from typing import Any
 
 from ...errors import InputError
 from ..case import Case, Part
-from ..gold import clustered, gold, part, same_last_answer, type_of_words
+from ..gold import clustered, gold, part, same_last_answer, type_of_answer
 from ..text_files import objects, text_field
 from .catalog import benchmark
 
@@ -52,15 +52,15 @@ def _musique_case(row: Mapping[str, Any], where: str) -> Case:
     if not isinstance(answerable, bool):
         raise InputError(f"{where}: field 'answerable' is {answerable!r}; give true or false")
     parts = _parts(row.get("question_decomposition") or [], where)
-    name = text_field(row, "id", where)
+    name, question = (text_field(row, field, where) for field in ("id", "question"))
     return same_last_answer(
         Case(
             # A question and its unanswerable twin have the same id.
             id=name if answerable else f"{name}-unanswerable",
-            question=text_field(row, "question", where),
+            question=question,
             answer=answer,
             aliases=aliases,
-            answer_type=type_of_words(answer),
+            answer_type=type_of_answer(answer, question),
             parts=parts,
             benchmark="musique",
             family=name.partition("__")[0] if "__" in name else None,
@@ -135,11 +135,12 @@ def _hotpotqa_case(row: Mapping[str, Any], where: str, what: str, benchmark: str
     if row.get("answer") is None:
         raise InputError(f"{where}: field 'answer' is missing: the test split has no labels; give {what}")
     answer = text_field(row, "answer", where)
+    question = text_field(row, "question", where)
     return Case(
         id=text_field(row, "_id" if "_id" in row else "id", where),
-        question=text_field(row, "question", where),
+        question=question,
         answer=answer,
-        answer_type=type_of_words(answer),
+        answer_type=type_of_answer(answer, question),
         benchmark=benchmark,
         family=row["type"] if isinstance(row.get("type"), str) else None,
         meta={k: row[k] for k in ("level",) if isinstance(row.get(k), str)},
