@@ -46,7 +46,7 @@ def read_musique(path: str | Path) -> list[Case]:
 
 def _musique_case(row: Mapping[str, Any], where: str) -> Case:
     if "answer" not in row:
-        raise InputError(f"{where}: field 'answer' is missing: MuSiQue's test split has no labels; give {_MUSIQUE}")
+        raise InputError(f"{where}: {_no_answer(row)}; give {_MUSIQUE}")
     answer, aliases = gold(row, "answer", "answer_aliases", where)
     answerable = row.get("answerable", True)
     if not isinstance(answerable, bool):
@@ -70,6 +70,10 @@ def _musique_case(row: Mapping[str, Any], where: str) -> Case:
             meta={} if parts else {"problem": NO_DECOMPOSITION},
         )
     )
+
+
+def _no_answer(row: Mapping[str, Any]) -> str:
+    return f"field 'answer' is missing (test splits have no labels); it has {', '.join(map(str, row))}"
 
 
 def _parts(steps: Any, where: str) -> tuple[Part, ...]:
@@ -133,7 +137,7 @@ def read_2wiki(path: str | Path) -> list[Case]:
 
 def _hotpotqa_case(row: Mapping[str, Any], where: str, what: str, benchmark: str) -> Case:
     if row.get("answer") is None:
-        raise InputError(f"{where}: field 'answer' is missing: the test split has no labels; give {what}")
+        raise InputError(f"{where}: {_no_answer(row)}; give {what}")
     answer = text_field(row, "answer", where)
     question = text_field(row, "question", where)
     return Case(

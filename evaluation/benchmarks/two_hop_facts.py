@@ -41,6 +41,8 @@ def read_bamboogle(path: str | Path) -> list[Case]:
 
 
 def _bamboogle_case(row: dict[str, Any], index: int, where: str) -> Case:
+    if not {"Q1", "A1", "Q2", "A2"} & row.keys():
+        raise InputError(f"{where}: has no sub-questions (it has {', '.join(map(str, row))}); give {_BAMBOOGLE}")
     question = text_field(row, "Question", where)
     answer, aliases = answers_field(row, "Answer", where)
     parts = tuple(_part(row, hop, where) for hop in (1, 2))

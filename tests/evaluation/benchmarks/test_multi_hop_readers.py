@@ -319,6 +319,7 @@ def test_a_published_file_given_as_a_case_file_is_refused_with_its_reader(tmp_pa
         ("musique", [musique("a", question_decomposition=["q"], answer="x")], "field 'question_decomposition'"),
         ("musique", [musique("a", step(1, "a", "x"), paragraphs={"idx": 0})], "field 'paragraphs'"),
         ("musique", [musique("a", step(1, "a", "x"), paragraphs=["text"])], "field 'paragraphs'"),
+        ("musique", [{"id": "2hop__1_2", "input": "q", "output": [{"answer": "x"}]}], "it has id, input, output; give"),
         ("2wiki", [{**HOTPOT, "evidences": {"fact": ["A"], "relation": ["r"]}}], "lists fact, relation, entity"),
         ("hotpotqa", [HOTPOT, {"_id": "5b", "question": "q"}], ": item 1: field 'answer' is missing"),
         ("2wiki", [wiki(["A", "director"])], "evidences[0] is ['A', 'director']; give [subject, relation, object]"),
