@@ -52,9 +52,6 @@ _PREPOSITIONS = frozenset("of in at on as by to with after before for from again
 _NO_VERBS = _RELATIVE | _PREPOSITIONS | {"and", "or", *ARTICLES}
 _BETWEEN = frozenset("by with after before against than to".split())
 """Prepositions that relate one to another ("who was married to X"); "as" and "of" name and describe."""
-_SMALL_WORDS = frozenset("us it in is as at he be am no on so i who me to do my by or".split())
-"""Names that are also small words ("US", the symbol "He", the code "IS"): the capital tells, except at the start of a
-sentence."""
 _SHORTEST = 3
 _PLACES = 8
 """Mentions of a name in a sentence that are looked at."""
@@ -100,7 +97,7 @@ def best(sentence: Sequence[Token], names: Sequence[tuple[str, ...]]) -> Role | 
 def _fuller(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:
     """Whether a sentence has a name with more names inside it ("Marie S. Curie"), or begins with a small one."""
     if len(name) == 1:
-        return name[0] in _SMALL_WORDS and sentence[:1] != [] and sentence[0].word == name[0]
+        return name[0] in text.SMALL_WORDS and sentence[:1] != [] and sentence[0].word == name[0]
     return any(
         t.word == name[0]
         and later.word == name[-1]
@@ -114,7 +111,7 @@ def _fuller(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:
 def _places(sentence: Sequence[Token], name: tuple[str, ...]) -> list[tuple[int, int]]:
     """The places of a name in a sentence, as (first, after the last) token; the last word may be a plural."""
     begins = (i for i, t in enumerate(sentence) if name and _same_word(t, name[0], len(name) == 1))
-    if len(name) == 1 and name[0] in _SMALL_WORDS:  # "the us", unlike "it is French" and "in Germany"
+    if len(name) == 1 and name[0] in text.SMALL_WORDS:  # "the us", unlike "it is French" and "in Germany"
         last = [i for i, t in enumerate(sentence) if t.is_word][-1:] if len(sentence) <= _SHORTEST else []
         begins = (i for i in begins if i in last or (i and sentence[i].capital))
     return list(islice(((i, j) for i in begins if (j := _end(sentence, i, name))), _PLACES))

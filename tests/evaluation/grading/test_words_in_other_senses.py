@@ -49,6 +49,8 @@ CODES = [
     ("Iceland", "IS", "The code of the country is IS.", RIGHT),
     ("Iceland", "IS", "IS", RIGHT),
     ("Montenegro", "me", "Let me see: Serbia", WRONG),
+    ("Iceland", "IS", "Norway is the country. " + "It is in the north and has a long coast. " * 20, WRONG),
+    ("Iceland", "IS", "Is it Norway? Yes, he is from there.", WRONG),
     ("Italian", "it", "It is Spanish.", WRONG),
     ("Italian", "it", "it is Spanish", WRONG),
     ("Italian", "it", "It is Italian.", RIGHT),
