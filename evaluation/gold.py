@@ -1,6 +1,6 @@
 """Gold answers and parts made from the records of published files.
 
-``typed_answer`` and ``type_of_words`` find the text of a gold answer and how it is compared. The other functions make
+``typed_answer`` and ``type_of_answer`` find the text of a gold answer and how it is compared. The other functions make
 aliases, parts and clusters for data sets of decomposed multi-hop questions.
 
     typed_answer("1986-06-25")  # ("1986-06-25", "date")
@@ -56,6 +56,19 @@ def type_of_words(text: str) -> str:
     return "date" if date and is_whole and dates.is_real(text) and (date.month or text[-1].isalpha()) else "text"
 
 
+_YEAR = re.compile(r"1\d{3}|20\d\d")
+_ASKS_WHEN = re.compile(r"\b(?:when|years?|dates?)\b", re.IGNORECASE)
+
+
+def type_of_answer(text: str, question: str | None) -> str:
+    """The same where the question is known: a year that is asked for is text, which is compared as a date.
+
+    As numbers, the other numbers of "She died in 1991 at 45" would leave the year undecided.
+    """
+    kind = type_of_words(text)
+    return "text" if kind == "number" and _YEAR.fullmatch(text) and _ASKS_WHEN.search(question or "") else kind
+
+
 def _type_of(text: str) -> str:
     if text.lower() in ("yes", "no", "true", "false"):
         return "boolean"
@@ -93,7 +106,7 @@ def others(answer: str, names: Iterable[str]) -> tuple[str, ...]:
 
 def part(question: str, answer: str, hop: int, aliases: Sequence[str] = (), *, atom: str) -> Part:
     """One hop (from 1): a question about a fact, named ``atom`` wherever it is used."""
-    return Part(question, answer, f"hop-{hop}", type_of_words(answer), tuple(aliases), atom=atom)
+    return Part(question, answer, f"hop-{hop}", type_of_answer(answer, question), tuple(aliases), atom=atom)
 
 
 def same_last_answer(case: Case) -> Case:

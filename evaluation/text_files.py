@@ -13,8 +13,8 @@ import json
 import re
 import tokenize
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import pairwise
+from contextlib import contextmanager, suppress
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -128,6 +128,10 @@ def records(path: str | Path, fix: str) -> Iterator[tuple[str, Any]]:
     source = text(path, fix)
     at = _after_space(source, 0)
     if source[at : at + 1] != "[":
+        if names := _of_one_object(source):
+            raise InputError(
+                f"{path}: one JSON object ({names}); write the records in it as a list, or one a line; {fix}"
+            )
         yield from _lines(source, path, fix)
         return
     decode = _DECODER.raw_decode
@@ -144,6 +148,26 @@ def records(path: str | Path, fix: str) -> Iterator[tuple[str, Any]]:
             raise InputError(f"{path}:{line}: not valid JSON (neither ',' nor ']' after item {n - 1}); {fix}")
     if rest := source[at + 1 :].strip():
         raise InputError(f"{path}: not valid JSON ({rest[:20]!r} follows the closing bracket of the list); {fix}")
+
+
+def _of_one_object(source: str) -> str:
+    """The names in a file that is one JSON object over several lines, or one that holds nothing but records or lists of
+    them; empty for JSON lines, and for what is no JSON."""
+    first, _, rest = source.strip().partition("\n")
+    with suppress(ValueError, RecursionError):
+        if rest and isinstance(_value(first), dict):
+            return ""
+        found = json.loads(source)
+        if isinstance(found, dict) and (rest or all(isinstance(v, dict | list) for v in found.values())):
+            return ", ".join(islice(found, 6)) + (", ..." if len(found) > 6 else "")
+    return ""
+
+
+def _value(source: str) -> Any:
+    """The value of a JSON text; None for anything else."""
+    with suppress(ValueError, RecursionError):
+        return json.loads(source)
+    return None
 
 
 def objects(path: str | Path, what: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -229,7 +253,7 @@ def check_commas(columns: list[str], path: object) -> None:
     """Raises ``InputError`` for the only column of a file whose cells are separated by something else."""
     for sign, name in ((";", "semicolons"), ("\t", "tabs")):
         if len(columns) == 1 and sign in columns[0]:
-            raise InputError(f"{path}: its cells are separated by {name}; save it with commas between them")
+            raise InputError(f"{path}: its cells are separated by {name}; save it as CSV, with commas between them")
 
 
 def table(

@@ -23,7 +23,7 @@ from typing import Any
 
 from ...errors import InputError
 from ..case import Case, Part
-from ..gold import clustered, gold, part, same_last_answer, type_of_words
+from ..gold import clustered, gold, part, same_last_answer, type_of_answer
 from ..text_files import objects, text_field
 from .catalog import benchmark
 
@@ -46,21 +46,21 @@ def read_musique(path: str | Path) -> list[Case]:
 
 def _musique_case(row: Mapping[str, Any], where: str) -> Case:
     if "answer" not in row:
-        raise InputError(f"{where}: field 'answer' is missing: MuSiQue's test split has no labels; give {_MUSIQUE}")
+        raise InputError(f"{where}: {_no_answer(row)}; give {_MUSIQUE}")
     answer, aliases = gold(row, "answer", "answer_aliases", where)
     answerable = row.get("answerable", True)
     if not isinstance(answerable, bool):
         raise InputError(f"{where}: field 'answerable' is {answerable!r}; give true or false")
     parts = _parts(row.get("question_decomposition") or [], where)
-    name = text_field(row, "id", where)
+    name, question = (text_field(row, field, where) for field in ("id", "question"))
     return same_last_answer(
         Case(
             # A question and its unanswerable twin have the same id.
             id=name if answerable else f"{name}-unanswerable",
-            question=text_field(row, "question", where),
+            question=question,
             answer=answer,
             aliases=aliases,
-            answer_type=type_of_words(answer),
+            answer_type=type_of_answer(answer, question),
             parts=parts,
             benchmark="musique",
             family=name.partition("__")[0] if "__" in name else None,
@@ -70,6 +70,10 @@ def _musique_case(row: Mapping[str, Any], where: str) -> Case:
             meta={} if parts else {"problem": NO_DECOMPOSITION},
         )
     )
+
+
+def _no_answer(row: Mapping[str, Any]) -> str:
+    return f"field 'answer' is missing (test splits have no labels); it has {', '.join(map(str, row))}"
 
 
 def _parts(steps: Any, where: str) -> tuple[Part, ...]:
@@ -133,13 +137,14 @@ def read_2wiki(path: str | Path) -> list[Case]:
 
 def _hotpotqa_case(row: Mapping[str, Any], where: str, what: str, benchmark: str) -> Case:
     if row.get("answer") is None:
-        raise InputError(f"{where}: field 'answer' is missing: the test split has no labels; give {what}")
+        raise InputError(f"{where}: {_no_answer(row)}; give {what}")
     answer = text_field(row, "answer", where)
+    question = text_field(row, "question", where)
     return Case(
         id=text_field(row, "_id" if "_id" in row else "id", where),
-        question=text_field(row, "question", where),
+        question=question,
         answer=answer,
-        answer_type=type_of_words(answer),
+        answer_type=type_of_answer(answer, question),
         benchmark=benchmark,
         family=row["type"] if isinstance(row.get("type"), str) else None,
         meta={k: row[k] for k in ("level",) if isinstance(row.get(k), str)},

@@ -23,7 +23,7 @@ from typing import Any
 from ...errors import InputError
 from .. import text_files
 from ..case import Case, Part
-from ..gold import clustered, gold, others, part, same_last_answer, type_of_words
+from ..gold import clustered, gold, others, part, same_last_answer, type_of_answer
 from ..text_files import answers_field, objects, text_field
 from .catalog import benchmark
 
@@ -41,6 +41,8 @@ def read_bamboogle(path: str | Path) -> list[Case]:
 
 
 def _bamboogle_case(row: dict[str, Any], index: int, where: str) -> Case:
+    if not {"Q1", "A1", "Q2", "A2"} & row.keys():
+        raise InputError(f"{where}: has no sub-questions (it has {', '.join(map(str, row))}); give {_BAMBOOGLE}")
     question = text_field(row, "Question", where)
     answer, aliases = answers_field(row, "Answer", where)
     parts = tuple(_part(row, hop, where) for hop in (1, 2))
@@ -92,7 +94,7 @@ def _mquake_case(row: Mapping[str, Any], where: str) -> Case:
             question=questions[0].strip(),
             answer=answer,
             aliases=others(answer, (*aliases, *(e for e in extended if isinstance(e, str)))),
-            answer_type=type_of_words(answer),
+            answer_type=type_of_answer(answer, questions[0]),
             parts=parts,
             benchmark="mquake",
             family=f"{len(parts)}-hop",
@@ -160,7 +162,7 @@ def _statement_case(row: Mapping[str, str], index: int, benchmark: str, where: s
         question=whole,
         answer=answer,
         aliases=names,
-        answer_type=type_of_words(answer),
+        answer_type=type_of_answer(answer, whole),
         parts=(part(first, bridge, 1, bridge_names, atom=facts[0]), part(second, answer, 2, names, atom=facts[1])),
         benchmark=benchmark,
         family=row.get("category") or row.get("fact_comp_type") or None,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from itertools import islice
 
-from . import denials, peoples
+from . import denials, peoples, text
 from .passing import PREPOSITIONS, SKIPPED, Mention, in_passing
 from .view import ARTICLES, FINITE, SENTENCE_WORDS, Token, same_word
 
@@ -17,8 +17,6 @@ _LINKS = frozenset("#!?*.,-/&()'\"\u2013\u2014:")
 """Marks that may separate the words of one name: "Berkeley, California", "SR-71"."""
 _NEGATED_VERB = frozenset("not never isnt wasnt arent werent".split())
 _ALSO_CALLED = frozenset("also aka known called formerly simply formally more less about so".split())
-_SMALL_WORDS = frozenset("us it in as at he be am no on so i who".split())
-"""Names that are also small words ("US", the symbol "He"): the capital tells, except at the start of a sentence."""
 _SHORTEST = 3
 _PLACES = 8
 """Mentions of a name in a sentence that are looked at."""
@@ -48,7 +46,11 @@ def best(sentence: Sequence[Token], names: Sequence[tuple[str, ...]]) -> Role | 
     # "franc" inside "the Swiss franc" is no mention of its own
     places -= {(i, j) for i, j in places for a, b in places if a <= i and j <= b and (a, b) != (i, j)}
     roles = [_role(sentence, i, j, names) for i, j in places]
-    if not roles and any(peoples.adjective_in(sentence, name) or _fuller(sentence, name) for name in names):
+    # "It is Spanish" may be about a gold answer "it", but not about Italian, whose code is "it"
+    maybe = [name for name in names if len(name) > 1 or name == names[0]]
+    if not roles and (
+        any(peoples.adjective_in(sentence, name) for name in names) or any(_fuller(sentence, name) for name in maybe)
+    ):
         return Role.PASSING
     return max(roles, default=None)
 
@@ -56,7 +58,7 @@ def best(sentence: Sequence[Token], names: Sequence[tuple[str, ...]]) -> Role | 
 def _fuller(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:
     """Whether a sentence has a name with more names inside it ("Marie S. Curie"), or begins with a small one."""
     if len(name) == 1:
-        return name[0] in _SMALL_WORDS and sentence[:1] != [] and sentence[0].word == name[0]
+        return name[0] in text.SMALL_WORDS and sentence[:1] != [] and sentence[0].word == name[0]
     return any(
         t.word == name[0]
         and later.word == name[-1]
@@ -70,8 +72,9 @@ def _fuller(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:
 def _places(sentence: Sequence[Token], name: tuple[str, ...]) -> list[tuple[int, int]]:
     """The places of a name in a sentence, as (first, after the last) token; the last word may be a plural."""
     begins = (i for i, t in enumerate(sentence) if name and _same_word(t, name[0], len(name) == 1))
-    if len(name) == 1 and name[0] in _SMALL_WORDS and len(sentence) > _SHORTEST:
-        begins = (i for i in begins if i and sentence[i].capital)
+    if len(name) == 1 and name[0] in text.SMALL_WORDS:  # "the us", unlike "it is French" and "in Germany"
+        last = [i for i, t in enumerate(sentence) if t.is_word][-1:] if len(sentence) <= _SHORTEST else []
+        begins = (i for i in begins if i in last or (i and sentence[i].capital))
     return list(islice(((i, j) for i in begins if (j := _end(sentence, i, name))), _PLACES))
 
 

@@ -102,10 +102,20 @@ def holds(text: str, answer: str) -> bool:
     return f" {plain(answer)} " in f" {plain(text)} "
 
 
+SMALL_WORDS = frozenset("us it in is as at he be am no on so i who me to do my by or".split())
+"""Names that are also small words ("US", the symbol "He", the code "IS"): the capital tells, except at the start of a
+sentence."""
+
+
 def has_any(said: str, names: Iterable[str]) -> bool:
-    """Whether a text has one of the names, as whole words in whatever spelling."""
+    """Whether a text has one of the names, as whole words in whatever spelling; a small word only as it is written."""
     given = f" {normalize(said)} "
-    return any(f" {normalize(name)} " in given for name in names)
+    return any(
+        re.search(rf"(?<!\w){re.escape(name.strip())}(?!\w)", said) is not None and not name.islower()
+        if normalize(name) in SMALL_WORDS
+        else f" {normalize(name)} " in given
+        for name in names
+    )
 
 
 def strip_opening(text: str) -> str:

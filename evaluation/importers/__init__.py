@@ -42,7 +42,7 @@ def detect(path: str | Path, options: Options | None = None) -> str:
         return "rows"
     if zipfile.is_zipfile(found):
         return "inspect"
-    if found.suffix.lower() == ".csv":
+    if found.suffix.lower() in (".csv", ".tsv"):
         if not (names := columns_of(found)):
             raise InputError(f"{path}: is empty; {WHAT}")
         text_files.check_commas(names, path)

@@ -60,18 +60,29 @@ def read_inspect(path: str | Path, options: Options = Options()) -> Imported:  #
 def _stored(sample: Mapping[str, Any], where: str) -> Stored | None:
     """The model's completion with the target; None where the sample has neither, or failed."""
     output = sample.get("output")
-    text = output.get("completion") if isinstance(output, dict) else None
+    output = output if isinstance(output, dict) else {}
+    first = next(iter(output.get("choices") or ()), None)
+    choice = first if isinstance(first, dict) else {}
+    text = output["completion"] if "completion" in output else _said(choice.get("message"))
     target = sample.get("target")
     golds = tuple(str(t).strip() for t in (target if isinstance(target, list) else [target]) if t is not None)
     golds = tuple(g for g in golds if g)
     if sample.get("error") or not isinstance(text, str) or not golds:
         return None
-    choices = (output or {}).get("choices") or [{}]
-    stopped = choices[0].get("stop_reason") if isinstance(choices[0], dict) else None
+    stopped = choice.get("stop_reason")
     options = tuple(zip(ascii_uppercase, map(str, sample.get("choices") or ()), strict=False))
     options = options if len(golds) == 1 and letter_of(golds[0], options) else ()
     kind, finish = "choice" if options else None, "length" if stopped in _CUT_OFF else "stop"
     return Stored(text, golds, kind, finish_reason=finish, where=where, options=options)
+
+
+def _said(message: Any) -> str | None:
+    """The text of a message, whose content may be a list of parts; a log may leave the completion out and have it only
+    there."""
+    content = message.get("content") if isinstance(message, dict) else None
+    if isinstance(content, list):
+        return "\n".join(part["text"] for part in content if part.get("type") == "text")
+    return content
 
 
 def _load(path: str | Path) -> Iterator[dict[str, Any]]:

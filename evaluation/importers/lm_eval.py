@@ -114,6 +114,8 @@ def _answer(sample: Mapping[str, Any]) -> str | None:
     value = found[0] if isinstance(found, list) and found else found
     if isinstance(value, list) and isinstance(found, list) and len(found) > 1:
         return _likeliest(found)
+    if isinstance(value, list) and len(value) == 1:  # of a filter that keeps all responses
+        value = value[0]
     return value.strip() if isinstance(value, str) else None
 
 

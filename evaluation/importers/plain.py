@@ -8,6 +8,7 @@ Everything else is kept under ``source``.
 """
 
 import csv
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +32,8 @@ _SAID: Mapping[str, Outcome] = {
     "false": "incorrect", "no": "incorrect", "0": "incorrect", "wrong": "incorrect",
 }  # fmt: skip
 _FINISHED = ("stop", "length", "error")
+_ID = re.compile(r"(?:\w*_)?(?:[qu]?id|idx|index)", re.IGNORECASE)
+"""Names of a field that may say which case a row is about."""
 _USED = (
     "case", "role", "id", "model", "aliases", "answer_type", "format", "finish_reason", "depth", "repeat", "benchmark"
 )  # fmt: skip
@@ -53,14 +56,17 @@ def read_plain(path: str | Path, options: Options = Options()) -> Imported:  # n
     """
     check(options)
     rows: list[Graded] = []
+    places: list[str] = []
     found: list[Stored | None] = []
     n_own = 0
     no_case: list[str] = []
     no_role: list[str] = []
     stem = Path(path).stem
     names = (options.response_field or "response", options.gold_field or "gold")
+    first: Mapping[str, Any] | None = None
     for n, (where, row) in enumerate(_rows(path, (*names, options.scorer))):
-        stored = _stored(row, names, options.answer_type, where)
+        first = row if first is None else first
+        stored = _stored(row, names, options, where)
         name = _verdict_field(row, options, where)
         own = next((str(row[k]) for k in ("case", "id") if row.get(k) not in (None, "")), None)
         case, role = place(row, own or f"{stem}-{n:05d}", options, where)
@@ -69,8 +75,8 @@ def read_plain(path: str | Path, options: Options = Options()) -> Imported:  # n
         line = Graded(
             case, role, "invalid", str(row.get("benchmark") or stem), depth=_whole(row, "depth", where),
             repeat=_whole(row, "repeat", where) or 0, model=options.model or _text(row.get("model")),
-            gold=" | ".join(stored.golds), prompt=_text(row.get("format")), extra=_source(row, options, name),
-            **described(row),
+            gold=" | ".join(stored.golds) or None, prompt=_text(row.get("format")),
+            extra=_source(row, options, name), **described(row),
         )  # fmt: skip
         if name is None:
             n_own += 1
@@ -79,19 +85,22 @@ def read_plain(path: str | Path, options: Options = Options()) -> Imported:  # n
             outcome = _verdict(row[name], name, where)
             line = replace(line, outcome=outcome, match=name, answer=stored.response.strip() or None)
         rows.append(line)
-        found.append(stored)
-    places = [stored.where for stored in found if stored]
+        places.append(where)
+        found.append(stored if stored.golds else None)
     refuse_twice(rows, path, "name the fields that hold them with --case-field and --role-field", places)
     warnings = [f"{path}: {n_own} rows have no stored verdict and were graded by our rules"] if n_own else []
     for what, lines, instead in (("case and no id", no_case, "a case of its own"), ("role", no_role, "the whole")):
         if 0 < len(lines) < len(rows):
             warnings.append(f"{lines[0]}: no {what}; {len(lines)} of {len(rows)} rows have none, each is {instead}")
+    if len(no_case) == len(rows) and (ids := [k for k in first or () if _ID.fullmatch(k)]):
+        said = " or ".join(ids[:3])
+        warnings.append(f"{path}: each row is a case of its own; if {said} names the case, give it with --case-field")
     return Imported(rows, [], warnings, found)
 
 
 def _rows(path: str | Path, names: Sequence[str | None]) -> Iterator[tuple[str, dict[str, Any]]]:
     """(place, row); of a table without its empty cells, but for those of ``names`` (response, gold, chosen verdict)."""
-    if Path(path).suffix.lower() != ".csv":
+    if Path(path).suffix.lower() not in (".csv", ".tsv"):
         for where, row in objects(path, WHAT):  # NaN: the missing value of data frames
             yield where, {k: v if v == v else None for k, v in row.items()}
         return
@@ -108,21 +117,25 @@ def _cell(text: str) -> Any:
     return text
 
 
-def _stored(row: Mapping[str, Any], names: tuple[str, str], given: str | None, where: str) -> Stored:
-    """``given``: the answer type of rows that do not say it."""
+def _stored(row: Mapping[str, Any], names: tuple[str, str], options: Options, where: str) -> Stored:
+    """What is to be graded. A row need not have a gold answer where the user names the field of its verdict."""
+    given = options.answer_type
+    judged = options.scorer is not None and options.gold_field is None
     for name, flag in zip(names, ("--response-field", "--gold-field"), strict=True):
-        if name not in row:
-            meant, has = did_you_mean(name, row) or ";", ", ".join(sorted(row))
-            raise InputError(f"{where}: field {name!r} is missing{meant} it has {has}; name it with {flag}")
+        if name not in row and not (judged and name == names[1]):
+            meant, has = did_you_mean(name, row) or ";", ", ".join(sorted(filter(None, row)))
+            none = ", or without one the verdict with --scorer" if name == names[1] else ""
+            raise InputError(f"{where}: field {name!r} is missing{meant} it has {has}; name it with {flag}{none}")
     response = row[names[0]]
     if response is not None and not isinstance(response, str | int | float):
         raise InputError(f"{where}: field {names[0]!r} is {type(response).__name__}; give the response as text")
     kind = _one_of(row.get("answer_type"), "answer_type", ANSWER_TYPES, where)
-    gold = row[names[1]]
+    gold = row.get(names[1])
     if isinstance(gold, list) and (kind or given) in ("list", "ordered-list"):
         gold = "; ".join(_golds(gold, names[1], where))  # the items of one answer
-    golds = _golds(gold, names[1], where) + _golds(row.get("aliases") or [], "aliases", where)
-    if not golds:
+    stated = names[1] in row
+    golds = _golds(gold, names[1], where) + _golds(row.get("aliases") or [], "aliases", where) if stated else []
+    if stated and not golds:
         raise InputError(f"{where}: field {names[1]!r} is empty; give the gold answer")
     finish = row.get("finish_reason", "stop")
     choices = parse(row["options"], where) if (kind or given) == "choice" and row.get("options") else ()

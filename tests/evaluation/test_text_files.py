@@ -69,6 +69,23 @@ def test_every_reader_of_documents_names_the_file(read: object, content: bytes, 
     assert str(path) in str(error.value) and said in str(error.value)
 
 
+@pytest.mark.parametrize("content", ['{"a": {"id": 1}}', '{"a":\n [{"id": 1}]}', '{\n"id": "1",\n"of": "x"\n}\n'])
+def test_a_file_that_is_one_object_is_said_to_be_one(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(
+        InputError, match=r"rows\.json: one JSON object \((a|id, of)\); write the records .* give a list"
+    ):
+        list(text_files.objects(path, "a list"))
+
+
+@pytest.mark.parametrize("content", ['{"id": "1"}', '{"a": {"id": 1}}\n{"a": {"id": 2}}', "{}"])
+def test_lines_of_objects_are_read_line_by_line(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(content, encoding="utf-8")
+    assert [row for _, row in text_files.objects(path, "rows")] == [json.loads(line) for line in content.split("\n")]
+
+
 def test_a_name_that_stands_twice_in_a_part_of_a_case_is_refused_too(tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
     path.write_text(

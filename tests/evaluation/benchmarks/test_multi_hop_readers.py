@@ -13,7 +13,8 @@ from composcope.errors import InputError
 from composcope.evaluation.benchmarks import multi_hop
 from composcope.evaluation.benchmarks.catalog import load
 from composcope.evaluation.cases import Case, read_cases, write_cases
-from composcope.evaluation.gold import type_of_words
+from composcope.evaluation.gold import type_of_answer, type_of_words
+from composcope.evaluation.grading import grade
 
 
 def lines(path: Path, *rows: Any) -> Path:
@@ -318,6 +319,7 @@ def test_a_published_file_given_as_a_case_file_is_refused_with_its_reader(tmp_pa
         ("musique", [musique("a", question_decomposition=["q"], answer="x")], "field 'question_decomposition'"),
         ("musique", [musique("a", step(1, "a", "x"), paragraphs={"idx": 0})], "field 'paragraphs'"),
         ("musique", [musique("a", step(1, "a", "x"), paragraphs=["text"])], "field 'paragraphs'"),
+        ("musique", [{"id": "2hop__1_2", "input": "q", "output": [{"answer": "x"}]}], "it has id, input, output; give"),
         ("2wiki", [{**HOTPOT, "evidences": {"fact": ["A"], "relation": ["r"]}}], "lists fact, relation, entity"),
         ("hotpotqa", [HOTPOT, {"_id": "5b", "question": "q"}], ": item 1: field 'answer' is missing"),
         ("2wiki", [wiki(["A", "director"])], "evidences[0] is ['A', 'director']; give [subject, relation, object]"),
@@ -360,6 +362,28 @@ def test_a_table_without_a_needed_column_or_with_names_that_are_no_list_is_refus
 )  # fmt: skip
 def test_answers_about_the_world_have_the_type_that_they_are_written_in(text: str, kind: str) -> None:
     assert type_of_words(text) == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "kind"),
+    [
+        ("1984", "When was Marlow founded?", "text"),
+        ("1984", "In what year did it burn down?", "text"),
+        ("1984", "Fill in the blank: The year in which it was founded is ____", "text"),
+        ("1984", "How many people live in Marlow?", "number"),
+        ("2,193", "How many people lived there in that year?", "number"),
+        ("84", "In what year did it burn down?", "number"),
+        ("3 May 1984", "When was Marlow founded?", "date"),
+        ("1984", None, "number"),
+    ],
+)
+def test_a_year_that_is_asked_for_is_compared_as_a_date_and_not_as_a_number(
+    text: str, question: str | None, kind: str
+) -> None:
+    assert type_of_answer(text, question) == kind
+    if kind == "text":
+        assert grade("It was in 1984, with 12 votes.", "stop", text, kind).outcome == "correct"
+        assert grade("It was in 1985, with 12 votes.", "stop", text, kind).outcome == "incorrect"
 
 
 def test_every_relation_makes_a_question_that_names_its_subject_once() -> None:

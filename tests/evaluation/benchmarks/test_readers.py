@@ -143,7 +143,12 @@ def test_agentcoma_takes_questions_with_extra_context_of_either_step_and_no_answ
     [
         ("bamboogle", [{**HOPS, "A2": []}], r"item 0: field 'A2' is an empty list"),
         ("bamboogle", [HOPS, {**HOPS, "Q1": " "}], r"item 1: field 'Q1' is ' '"),
-        ("bamboogle", {"a": 1}, "field 'Question' is None"),
+        ("bamboogle", {"Question": "q", "Q1": "q"}, "field 'Answer' is None"),
+        (
+            "bamboogle",
+            [{"id": "b_1", "Question": "q", "answer": ["a"]}],
+            r"item 0: has no sub-questions \(it has id, Qu",
+        ),
         ("multiarith", [{**SUMS, "lSolutions": [15]}], r"gives 14, lSolutions says 15"),
         ("multiarith", [{**SUMS, "lSolutions": [14.01]}], r"gives 14, lSolutions says 14\.01"),
         ("multiarith", [{**SUMS, "lSolutions": [None]}], r"gives 14, lSolutions says None"),

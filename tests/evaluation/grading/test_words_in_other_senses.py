@@ -42,6 +42,22 @@ ORDINARY_WORDS = [
     ("text", "lead", "It is lead.", "Which metal is it?", RIGHT),
     ("text", "Oxygen", "Plants give off oxygen in Norway.", "Which gas do plants give off?", RIGHT),
 ]
+# published alias lists have codes of countries and languages that are small words too
+CODES = [
+    ("Iceland", "IS", "The country is Norway.", WRONG),
+    ("Iceland", "is", "Norway is the country.", WRONG),
+    ("Iceland", "IS", "The code of the country is IS.", RIGHT),
+    ("Iceland", "IS", "IS", RIGHT),
+    ("Montenegro", "me", "Let me see: Serbia", WRONG),
+    ("Iceland", "IS", "Norway is the country. " + "It is in the north and has a long coast. " * 20, WRONG),
+    ("Iceland", "IS", "Is it Norway? Yes, he is from there.", WRONG),
+    ("Italian", "it", "It is Spanish.", WRONG),
+    ("Italian", "it", "it is Spanish", WRONG),
+    ("Italian", "it", "It is Italian.", RIGHT),
+    ("India", "IN", "In Germany", WRONG),
+    ("India", "IN", "in Germany", WRONG),
+    ("It", "Stephen King's It", "It is a book.", NONE),
+]
 _SQUARES = "Which square numbers are between 20 and 70?"
 _POPES = "Which popes reigned between Pius XII and John Paul II?"
 BETWEEN = [
@@ -299,3 +315,10 @@ def test_a_word_counts_in_the_sense_that_it_has(
 @pytest.mark.parametrize("name", ["Find Me", "Factor X", "Solve et Coagula"])
 def test_a_name_that_reads_like_a_task_is_an_answer(name: str) -> None:
     assert grade(f"{name}.", "stop", name, "text", question="What is it called?").outcome == "correct"
+
+
+@pytest.mark.parametrize(("gold", "alias", "response", "expected"), CODES)
+def test_a_code_among_the_aliases_is_not_the_small_word_of_a_sentence(
+    gold: str, alias: str, response: str, expected: set[str]
+) -> None:
+    assert grade(response, "stop", gold, "text", (alias,)).outcome in expected

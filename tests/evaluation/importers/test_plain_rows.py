@@ -409,6 +409,28 @@ def test_items_of_a_gold_list_keep_their_commas(tmp_path: Path) -> None:
     assert [r.outcome for r in read(lines(tmp_path / "m.jsonl", [row])).rows] == ["correct"]
 
 
+def test_rows_with_a_named_verdict_need_no_gold_answer(tmp_path: Path) -> None:
+    path = tmp_path / "test_math.csv"
+    path.write_text(",idx,generation,accuracy\n0,{0},It is 15.,1\n1,{1},It is 7.,0\n", encoding="utf-8")
+    options = Options(response_field="generation", scorer="accuracy", case_field="idx", role="part:1")
+    found = read(path, options=options)
+    assert [(r.case, r.role, r.outcome, r.gold) for r in found.rows] == [
+        ("{0}", "part:1", "correct", None),
+        ("{1}", "part:1", "incorrect", None),
+    ]
+    assert not any(found.stored)
+    with pytest.raises(InputError, match=r"test_math\.csv:2: field 'gold' is missing.*--gold-field.*--scorer"):
+        read(path, options=Options(response_field="generation"))
+
+
+@pytest.mark.parametrize(("name", "said"), [("question_id", True), ("qid", True), ("index", True), ("paid", False)])
+def test_a_field_that_may_name_the_case_is_pointed_out_where_nothing_does(
+    name: str, said: bool, tmp_path: Path
+) -> None:
+    path = lines(tmp_path / "rows.jsonl", [{name: "q1", "response": "4", "gold": "4", "right": True}] * 2)
+    assert any(f"if {name} names the case" in w for w in read(path).warnings) == said
+
+
 def test_what_a_row_says_about_its_case_counts_and_what_cannot_be_taken_is_kept(tmp_path: Path) -> None:
     about = {"family": 7, "cluster": 3, "atom": "f", "skills": ["s", "t"], "crossed": ["c"], "unknowable": True}
     row = {"case": "a", "response": "4", "gold": "4", "depth": 2.0}

@@ -100,6 +100,17 @@ def test_multiple_choice_answers_with_the_likeliest_choice(tmp_path: Path) -> No
     assert not importers.read(path).contradictions
 
 
+@pytest.mark.parametrize(
+    ("kept", "answer"),
+    [(["7 "], "7"), ([["7 "]], "7"), ([[""]], ""), ([["7", "8"]], None), ([["-1.5", "False"]], None)],
+)
+def test_an_answer_of_a_filter_that_keeps_all_responses_is_read(kept: Any, answer: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "samples_gen.jsonl"
+    sample = {"doc_id": 0, "doc": {}, "target": "7", "resps": [["It is 7"]], "filtered_resps": kept, "exact_match": 1.0}
+    path.write_text(json.dumps(sample) + "\n")
+    assert [r.answer for r in importers.read(path).rows] == [answer]
+
+
 def test_an_accuracy_that_the_likelihoods_speak_against_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "samples_mc.jsonl"
     path.write_text(json.dumps(choices(1.0, "-30.0")) + "\n")
@@ -323,3 +334,14 @@ def test_the_golds_of_a_sample_are_its_targets_without_white_space(
     path.write_text(json.dumps({**LOG, "samples": [{"id": 1, "target": target, "output": {"completion": "7"}}]}))
     (stored,) = read(path).stored
     assert (stored and stored.golds) == golds
+
+
+@pytest.mark.parametrize(
+    "content", ["It is 7.", [{"type": "reasoning", "reasoning": "Is it 8?"}, {"type": "text", "text": "It is 7."}]]
+)
+def test_a_log_without_completions_has_the_response_in_its_message(content: Any, tmp_path: Path) -> None:
+    message = {"role": "assistant", "content": content}
+    output = {"model": "m", "choices": [{"message": message, "stop_reason": "stop"}]}
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({**LOG, "samples": [{"id": 1, "target": "7", "output": output}]}))
+    assert [s and s.response for s in read(path).stored] == ["It is 7."]
