@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as hs
+from scipy.stats import multinomial
 
 from composcope.evaluation import dependence
 from composcope.evaluation import statistics as st
@@ -128,6 +129,17 @@ def test_paired_difference_brackets_sensible_values_for_any_outcomes(
     assert interval == st.paired_difference(
         a, b, seed=seed, clusters=clusters if clustered else None, n_resamples=100
     ), "the same seed gives the same interval"
+
+
+@pytest.mark.parametrize(("n", "first", "second"), [(6, 0.15, 0.1), (10, 0.1, 0.05), (20, 0.05, 0.02), (40, 0.1, 0.0)])
+def test_paired_differences_of_few_cases_that_differ_are_covered(n: int, first: float, second: float) -> None:
+    covered = 0.0
+    for a_only, b_only in ((a, b) for a in range(n + 1) for b in range(n + 1 - a)):
+        chance = multinomial.pmf([a_only, b_only, n - a_only - b_only], n, [first, second, 1 - first - second])
+        if chance > 1e-7:
+            a, b = [True] * a_only + [False] * (n - a_only), [False] * (n - b_only) + [True] * b_only
+            covered += chance * (first - second in st.paired_difference(a, b, seed=0))
+    assert covered > 0.945, "draws of the cases alone covered 80 to 92 %"
 
 
 def test_paired_difference_without_discordant_pairs_does_not_claim_certainty() -> None:
