@@ -229,3 +229,18 @@ def _cell_problems(cell: Mapping[str, Metric]) -> list[str]:
     if len(shares) == 3 and exact and sum(m.count or 0 for m in shares) != shares[0].n:
         found.append("k_zero + k_positive + intractable do not add up to n")
     return found
+
+
+def extreme_mean(fixed: Sequence[float], optional: Sequence[float], end: Callable[..., float]) -> float | None:
+    """The least (``end=min``) or largest (``max``) mean of all fixed values and any of the optional ones."""
+    total, n = sum(fixed), len(fixed)
+    for value in sorted(optional, reverse=end is max):
+        if n == 0 or (value * n < total if end is min else value * n > total):
+            total, n = total + value, n + 1
+    return total / n if n else None
+
+
+def truncated(value: float, digits: int = 2) -> float:
+    """Cut, not rounded, as STaD's tables print percentages and means."""
+    scale = 10**digits
+    return int(value * scale + 1e-9) / scale

@@ -204,6 +204,25 @@ def share_of_others(n: int, clusters: Sequence[Hashable] | None = None) -> float
     return clopper_pearson(0, int(dependence.effective(clusters))).high
 
 
+def of_others(
+    columns: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], others: Sequence[Sequence[float]],
+    clusters: Sequence[Hashable] | None,
+) -> Interval:  # fmt: skip
+    """Interval of a function of column means that every draw of the cases leaves as it is.
+
+    A bootstrap would claim certainty. Here the exact upper limit of the share of cases unlike these bounds it; they
+    may be any of ``others``, rows as in ``columns`` (or means of such rows). Cases whose row is 0 do not count.
+    """
+    inside = np.flatnonzero(columns.any(1)).tolist()
+    share = share_of_others(len(inside), None if clusters is None else [clusters[i] for i in inside])
+    if share is None or not len(inside):
+        return Interval(None, None, dependence.FEW if len(inside) else OTHER_CASES)
+    means = columns[inside].mean(0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = np.asarray(statistic(np.vstack([means, (1 - share) * means + share * np.asarray(others, dtype=float)])))
+    return Interval(float(np.nanmin(ends)), float(np.nanmax(ends)), OTHER_CASES)
+
+
 def paired_difference(
     a: Sequence[bool],
     b: Sequence[bool],
@@ -367,18 +386,3 @@ def crossing(depths: list[float], rates: Sequence[float | None]) -> tuple[float 
             return start + (0.5 - previous) / (rate - previous) * (depth - start), None, None
         previous = rate
     return None, f">{depths[last]:g}", None
-
-
-def extreme_mean(fixed: Sequence[float], optional: Sequence[float], end: Callable[..., float]) -> float | None:
-    """The least (``end=min``) or largest (``max``) mean of all fixed values and any of the optional ones."""
-    total, n = sum(fixed), len(fixed)
-    for value in sorted(optional, reverse=end is max):
-        if n == 0 or (value * n < total if end is min else value * n > total):
-            total, n = total + value, n + 1
-    return total / n if n else None
-
-
-def truncated(value: float, digits: int = 2) -> float:
-    """Cut, not rounded, as STaD's tables print percentages and means."""
-    scale = 10**digits
-    return int(value * scale + 1e-9) / scale

@@ -12,7 +12,7 @@ from scipy.stats import multinomial
 
 from composcope.evaluation import dependence
 from composcope.evaluation import statistics as st
-from composcope.evaluation.metrics import find
+from composcope.evaluation.metrics import extreme_mean, find, truncated
 from composcope.evaluation.protocols import Graded, counting, get
 
 
@@ -326,9 +326,9 @@ def test_d50_takes_the_first_crossing_of_a_curve_that_is_not_monotone() -> None:
 
 
 def test_truncation_cuts_where_rounding_would_go_up() -> None:
-    assert st.truncated(100 * 46 / 65) == 70.76
-    assert st.truncated(100 * 15 / 65) == 23.07
-    assert st.truncated(100 * 29 / 100) == 29.0
+    assert truncated(100 * 46 / 65) == 70.76
+    assert truncated(100 * 15 / 65) == 23.07
+    assert truncated(100 * 29 / 100) == 29.0
 
 
 @given(hs.lists(hs.integers(0, 9), max_size=4), hs.lists(hs.integers(0, 9), max_size=5))
@@ -336,7 +336,7 @@ def test_an_extreme_mean_is_that_of_the_best_choice_among_some_values(fixed: lis
     chosen = [[v for i, v in enumerate(optional) if (n >> i) & 1] for n in range(2 ** len(optional))]
     means = [sum(x) / len(x) for some in chosen if (x := [*fixed, *some])]
     for end in (min, max):
-        assert st.extreme_mean(fixed, optional, end) == (pytest.approx(end(means)) if means else None)
+        assert extreme_mean(fixed, optional, end) == (pytest.approx(end(means)) if means else None)
 
 
 def test_pairs_of_different_lengths_are_refused_and_what_does_not_vary_over_clusters_has_no_interval() -> None:
