@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ..files import finite
+from . import dependence, statistics
 
 SCHEMA = 1
 _ROUNDING = 1e-9
@@ -137,6 +138,38 @@ def span(low: float | None, high: float | None, shown: Callable[[float], str]) -
     return "" if low is None or high is None else f" [{shown(low)}, {shown(high)}]"
 
 
+_METHODS = {
+    "clopper-pearson": "exact interval of a share, over cases that have nothing in common",
+    "clopper-pearson over clusters": "exact interval of a share, over groups of cases that share something; for "
+    "cases that all agree",
+    "clopper-pearson band": "the depths at which the interval of the share contains one half",
+    "korn-graubard band": "the depths at which the interval of the share contains one half; for cases that share facts "
+    "or items",
+    statistics.OTHER_PAIRS: "all cases show the same difference; the interval bounds the share of cases that "
+    "could differ",
+    statistics.OTHER_CASES: "no case changes the value; the interval bounds the share of cases that could",
+    "korn-graubard": "interval of a share, over as many independent cases as would have the same error, because cases "
+    "share facts or items",
+    "korn-graubard, crossed": "interval of a share, over as many independent cases as would have the same error; "
+    "for cases that share several things, each with other cases",
+    "bootstrap": "interval of a mean or another number, by bootstrap over cases",
+    "paired-bootstrap": "interval of a difference, by bootstrap over cases; of two rates also by score, the wider",
+    dependence.CLUSTERED: "interval of a mean or difference over groups of cases that share something",
+    f"{dependence.CLUSTERED} (log)": "interval of a ratio over groups of cases that share something",
+    f"{dependence.CROSSED} (log)": "interval of a ratio where each case shares several things, each with other cases",
+    dependence.CROSSED: "interval of a mean or difference where each case shares several things, each with other cases",
+}
+
+
+def method_in_words(name: str) -> str:
+    """What the name of an interval's method means; the name itself if it has no description.
+
+    >>> method_in_words("korn-graubard")[:19]
+    'interval of a share'
+    """
+    return _METHODS.get(name, name)
+
+
 def mark(n: int, note: str | None = None) -> str | None:
     """The note of a cell with few cases: below 5 the cell is drawn hollow and without a line, below 15 it is marked."""
     few = f"n < {HOLLOW_BELOW}" if n < HOLLOW_BELOW else f"n < {MARKED_BELOW}" if n < MARKED_BELOW else None
@@ -196,3 +229,18 @@ def _cell_problems(cell: Mapping[str, Metric]) -> list[str]:
     if len(shares) == 3 and exact and sum(m.count or 0 for m in shares) != shares[0].n:
         found.append("k_zero + k_positive + intractable do not add up to n")
     return found
+
+
+def extreme_mean(fixed: Sequence[float], optional: Sequence[float], end: Callable[..., float]) -> float | None:
+    """The least (``end=min``) or largest (``max``) mean of all fixed values and any of the optional ones."""
+    total, n = sum(fixed), len(fixed)
+    for value in sorted(optional, reverse=end is max):
+        if n == 0 or (value * n < total if end is min else value * n > total):
+            total, n = total + value, n + 1
+    return total / n if n else None
+
+
+def truncated(value: float, digits: int = 2) -> float:
+    """Cut, not rounded, as STaD's tables print percentages and means."""
+    scale = 10**digits
+    return int(value * scale + 1e-9) / scale

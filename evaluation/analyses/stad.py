@@ -113,9 +113,10 @@ def equal_accuracy(
     """How the bottleneck profiles of models of equal accuracy differ (``within`` as a share).
 
     A profile is the distribution of bottlenecks; two are compared by total variation distance (half the sum of absolute
-    differences), with a permutation test that swaps the two models' bottlenecks item by item where both have one, and
-    at random elsewhere; items that share anything are swapped together, and fewer than five groups of them give no p.
-    p-values are Holm-adjusted over the pairs. Raises ``NoCasesError`` where no pair is equal.
+    differences). Each item adds something to the difference of the two profiles; the test gives these parts random
+    signs, which swaps the two models where both have a bottleneck, and keeps the sizes of the profiles. Items that
+    share anything have one sign, and fewer than five groups of them give no p. p-values are Holm-adjusted over the
+    pairs. Raises ``NoCasesError`` where no pair is equal.
     """
     profiles = {s.name: _profile(s) for s in sources}
     rows = []
@@ -171,24 +172,30 @@ def _most_different(a: Mapping[Any, str], b: Mapping[Any, str]) -> list[str]:
 def _permutation_p(
     a: Mapping[Any, str], b: Mapping[Any, str], near: Mapping[Any, Hashable], seen: float, permutations: int, seed: int
 ) -> float | None:
-    """Share of relabelings, the observed one included, at least as far apart; None for too few groups of items."""
+    """Share of signs, the observed ones included, with which the profiles are at least as far apart; None for too few
+    groups of items.
+
+    An item's part is what its bottleneck in each profile has beyond the profile of both models together. To swap all
+    items would make profiles of unlike sizes alike in size, and so less apart than they are by chance.
+    """
     names = {k: i for i, k in enumerate(dict.fromkeys([*a.values(), *b.values()]))}
     cases = list(dict.fromkeys([*a, *b]))
-    first = np.array([names.get(a.get(c, ""), -1) for c in cases])
-    second = np.array([names.get(b.get(c, ""), -1) for c in cases])
     group = dependence.joined([near[c] for c in cases])
     units = int(group.max()) + 1
     if units < min(len(cases), dependence.FEWEST):
         return None
+    first, second = np.zeros((2, units, len(names)))
+    for side, of in ((first, a), (second, b)):
+        for case, unit in zip(cases, group, strict=True):
+            if case in of:
+                side[unit, names[of[case]]] += 1
+    both = (first + second).sum(0) / (len(a) + len(b))
+    one, other = ((side - side.sum(1, keepdims=True) * both) / side.sum() for side in (first, second))
     rng = np.random.default_rng(seed)
     hits = 1
     for _ in range(permutations):
-        swap = (rng.random(units) < 0.5)[group]
-        x, y = np.where(swap, second, first), np.where(swap, first, second)
-        p, q = (np.bincount(v[v >= 0], minlength=len(names)) for v in (x, y))
-        if p.sum() and q.sum() and np.abs(p / p.sum() - q / q.sum()).sum() / 2 >= seen - 1e-12:
-            hits += 1
-    return hits / (permutations + 1)
+        hits += np.abs(rng.choice((-1.0, 1.0), units) @ (one - other)).sum() / 2 >= seen - 1e-9
+    return int(hits) / (permutations + 1)
 
 
 def teacher_of(source: Source) -> str:

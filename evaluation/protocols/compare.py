@@ -107,10 +107,16 @@ def _difference_of_failures(
         seed=seed,
         of=[x.item for x, _ in pairs],
         possible=(-1, 1),
+        others=[(*x, *y) for x in _MAY_BE for y in _MAY_BE],
         n_invalid=sum(g.double is None or (g.double is True and g.whole is None) for pair in pairs for g in pair),
     )
-    n, interval = min(n_a, n_b), f"paired-{found.interval}"
+    drawn = (found.interval or "").startswith("bootstrap")
+    n, interval = min(n_a, n_b), f"paired-{found.interval}" if drawn else found.interval
     return replace(found, n=n, interval=interval, note=mark(n, note), bound_low=None, bound_high=None)
+
+
+_MAY_BE = ((0, 0), (1, 0), (1, 1))
+"""Whether a case counts on one side, and whether it failed there."""
 
 
 def _delta_depth(pairs: Sequence[tuple[Gated, Gated]], reason: str | None) -> list[Metric]:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...errors import InputError
-from .. import prompts, statistics
+from .. import prompts
 from ..asks import Ask, Grade
 from ..case import Case
 from ..graded import Graded
@@ -208,26 +208,19 @@ def independence_gap(
         means = s[..., 1:] / s[..., :1]
         return means[..., 0] - np.prod(means[..., 1:], axis=-1)
 
-    own = [items[k] for k in known]
-    found = counting.statistic(
+    return counting.statistic(
         "independence_gap",
         columns,
         gap,
         group,
         seed=seed,
         n_invalid=len(table) - len(known),
-        of=own,
+        of=[items[k] for k in known],
         note="composition - product of the steps",
         bounds=_independence_bounds(table),
         possible=(-1, 1),
+        others=[(1, whole, *(1 - whole for _ in steps)) for whole in (0, 1)],
     )
-    other = statistics.share_of_others(len(own), counting.clusters_of(own)) if own and found.low is None else None
-    if other is None:
-        return found
-    means = np.mean(columns, axis=0)[1:]
-    least, most = means * (1 - other), means * (1 - other) + other
-    low, high = least[0] - np.prod(most[1:]), most[0] - np.prod(least[1:])
-    return replace(found, low=float(low), high=float(high), interval=statistics.OTHER_CASES)
 
 
 def _independence_bounds(table: Sequence[Sequence[Truth]]) -> tuple[float | None, float | None]:

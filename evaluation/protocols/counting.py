@@ -350,11 +350,12 @@ def statistic(
     bounds: tuple[float | None, float | None] | None = None,
     possible: tuple[float, float] = (-math.inf, math.inf),
     skewed: bool = False,
+    others: Sequence[Sequence[float]] = (),
 ) -> Metric:
     """A function of column sums over cases with its bootstrap interval; value None where it is not finite.
 
     ``possible`` holds the least and the greatest value that the function can have; the interval ends there.
-    ``skewed`` as in ``statistics.bootstrap``.
+    ``skewed`` as in ``statistics.bootstrap``; ``others`` as in ``statistics.of_others``.
     """
     clusters = clusters_of(of) if of is not None else clusters
     if not len(columns):
@@ -368,6 +369,8 @@ def statistic(
         value = float(function(table.sum(axis=0)))
     least = possible[0] if math.isfinite(possible[0]) and math.isinf(possible[1]) else None  # a ratio
     interval = statistics.bootstrap(table, function, seed=seed, clusters=clusters, least=least, skewed=skewed)
+    if interval.low is None and len(others):
+        interval = statistics.of_others(table, function, others, clusters)
     interval = interval.within(*possible)
     finite = value if np.isfinite(value) else None
     if finite is None:

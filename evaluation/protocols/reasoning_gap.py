@@ -21,12 +21,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...errors import InputError
-from .. import prompts, statistics
+from .. import prompts
 from ..asks import Ask, Grade
 from ..case import Case
 from ..graded import Graded
 from ..grading.extract import CODE, PAIR_Q1
-from ..metrics import Metric
+from ..metrics import Metric, extreme_mean
 from ..sandbox.results import NOT_RUN, REASONS
 from ..text_files import text_field
 from . import compositionality_gap as gap
@@ -241,9 +241,7 @@ def _with_open(found: Metric, open_: Sequence[Item], known: Sequence[Item]) -> M
         pairs = [(item.truth("whole"), item.truth("part:1")) for item in items]
         return [(otherwise if a is None else a) - (not otherwise if b is None else b) for a, b in pairs]
 
-    low, high = (
-        statistics.extreme_mean(ends(known, best), ends(open_, best), end) for best, end in ((False, min), (True, max))
-    )
+    low, high = (extreme_mean(ends(known, best), ends(open_, best), end) for best, end in ((False, min), (True, max)))
     return replace(found, n_invalid=found.n_invalid + len(open_), bound_low=low, bound_high=high)
 
 

@@ -17,11 +17,11 @@ from operator import attrgetter
 from typing import Any, ClassVar, Literal
 
 from ...errors import InputError
-from .. import prompts, statistics
+from .. import prompts
 from ..asks import Ask, Grade
 from ..case import Case
 from ..graded import Graded
-from ..metrics import Metric
+from ..metrics import Metric, extreme_mean, truncated
 from . import counting
 from .asking import ask_part, ask_whole, check_formats, pending
 from .base import About, Reduction
@@ -250,7 +250,7 @@ def _decided(possible: frozenset[int], test: Callable[[int], bool]) -> Truth:
 def _cut(metric: Metric, digits: int) -> Metric:
     if metric.value is None:
         return metric
-    return replace(metric, value=statistics.truncated(metric.value, digits))
+    return replace(metric, value=truncated(metric.value, digits))
 
 
 def _mean(
@@ -289,7 +289,7 @@ def _extreme(
 ) -> float | None:
     """The least (largest) mean that undecided items allow: doubtful items join only if they lower (raise) it."""
     fixed = [*values, *(end(ks) for ks, may_leave in optional if not may_leave)]
-    return statistics.extreme_mean(fixed, [end(ks) for ks, may_leave in optional if may_leave], end)
+    return extreme_mean(fixed, [end(ks) for ks, may_leave in optional if may_leave], end)
 
 
 def _non_monotone(judged: Sequence[Scaffolded], group: Mapping[str, Any]) -> Metric:

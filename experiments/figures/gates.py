@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from ...evaluation.metrics import Metric
 from ...evaluation.protocols.counting import items
-from ...evaluation.protocols.scaffolding import Scaffolded
+from ...evaluation.protocols.scaffolding import INTRACTABLE, Scaffolded
 from ..run.diagnosis import CAUSES, meaning
 from ..run.reader import Row, RunData
 from ..run.summary import counted_failures, counted_rows, diagnosed_failures, of_known_parts
@@ -224,44 +224,51 @@ def role_class(role: str) -> str:
 def k_histogram(runs: Sequence[RunData]) -> Drawing:
     """How many steps had to be revealed before the whole was right (STaD, min-k)."""
     names = labels(runs)
-    rows = []
+    rows: list[Row] = []
     for run in runs:
-        counts, unknown = _min_k(run)
-        n = sum(counts.values())
-        about = {"run": run.name, "model": names[run.path], "n": n, "n_unknown": unknown, "drawn": style.weight(n)}
-        in_order = sorted(counts.items(), key=lambda x: (x[0] < 0, x[0]))
-        rows += [
-            {**about, "k": k, "revealed": "none" if k == -1 else str(k), "count": c, "value": c / n}
-            for k, c in in_order
-        ]
+        ladders = _ladders(run)
+        n = len(ladders)
+        about = {"run": run.name, "model": names[run.path], "n": n, "drawn": style.weight(n)}
+        counts = Counter(next(iter(some)) if len(some) == 1 else OPEN if some else NO_LADDER for some in ladders)
+        for k in sorted(counts, key=lambda k: (isinstance(k, str), k == INTRACTABLE, k)):
+            most = sum(k in some for some in ladders) if isinstance(k, int) else counts[k]
+            ends = {"bound_low": counts[k] / n, "bound_high": most / n} if isinstance(k, int) else {}
+            said = k if isinstance(k, str) else "none" if k == INTRACTABLE else str(k)
+            rows.append({**about, "k": k if isinstance(k, int) else None, "revealed": said, "count": counts[k],
+                         "value": counts[k] / n, "bound_low": None, "bound_high": None, **ends})  # fmt: skip
     asked = any(g.role.startswith("scaffold:") for r in runs for g in r.graded)
-    need(rows, "No ladder here could be judged up to the step that decides it." if asked else
+    judged = any(row["k"] is not None for row in rows)
+    need(judged, "No ladder here could be judged up to the step that decides it." if asked else
          "No run here asked with scaffolds; use the protocol scaffolding.")  # fmt: skip
     models = list(dict.fromkeys(r["model"] for r in rows))
     fig, panels = style.grid_of(1, len(models), 3.0, 2.8, sharey=True)
+    shades = {OPEN: style.MUTED, NO_LADDER: style.MUTED, "none": style.FAILURE}
     for ax, model in zip(panels[0], models, strict=True):
         mine = [r for r in rows if r["model"] == model]
         for i, row in enumerate(mine):
-            shade = style.FAILURE if row["k"] == -1 else style.SUCCESS
-            ax.bar(i, row["count"], width=0.7, **style.bar(row["n"], shade))
+            ax.bar(i, row["count"], width=0.7, **style.bar(row["n"], shades.get(row["revealed"], style.SUCCESS)))
             ax.text(i, row["count"], str(row["count"]), ha="center", va="bottom", fontsize=8, color=style.INK)
         ax.set_xticks(range(len(mine)), [r["revealed"] for r in mine])
         title = f"{style.plain(model, 24)}, {style.counted(mine[0]['n'])}"
         style.dress(ax, title, "steps revealed", "cases" if ax is panels[0][0] else "")
-    unknown = [f"{style.plain(r['model'])} {r['n_unknown']}" for r in rows if r["n_unknown"]]
-    text = "Fewest revealed steps with which the whole is right: 0 = none needed, “none” = wrong at every level."
-    if unknown:
-        said = ", ".join(dict.fromkeys(unknown))
-        text += f" Left out, because a deciding answer was not asked for or could not be graded: {said} cases."
+    shown = {row["revealed"] for row in rows}
+    text = (
+        "Fewest revealed steps with which the whole is right: 0 = none needed, “none” = wrong at every level"
+        + ", “open” = a deciding answer was not asked for or could not be graded" * (OPEN in shown)
+        + f", “{NO_LADDER}” = wrong, and there is no step to reveal" * (NO_LADDER in shown)
+        + ". Shares in the csv are over all cases; the bounds count the open cases that may belong to a bar."
+    )
     return drawn(fig, rows, text, runs, "{model}", intervals=COUNTS, mark="Starred")
 
 
-def _min_k(run: RunData) -> tuple[Counter[int], int]:
-    """Number of items by k (-1: no level helped), as the protocol counts them, and of those whose k is open."""
+OPEN, NO_LADDER = "open", "no ladder"
+
+
+def _ladders(run: RunData) -> list[frozenset[int]]:
+    """For each item every number of steps that its answers allow, as the protocol counts them."""
     if not any(g.role.startswith("scaffold:") for g in run.graded):
-        return Counter(), 0
-    found = [Scaffolded.of(item, run.cases).k for item in items(counted_rows(run))]
-    return Counter(k for k in found if k is not None), found.count(None)
+        return []
+    return [Scaffolded.of(item, run.cases).possible for item in items(counted_rows(run))]
 
 
 @figure("bottlenecks", "Bottleneck skills", SCAFFOLDS, "first", 7)

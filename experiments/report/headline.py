@@ -5,9 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...evaluation.metrics import MEANINGS, Metric, beyond, censored
+from ...evaluation.metrics import MEANINGS, Metric, beyond, censored, method_in_words
 from ...evaluation.protocols.base import about
-from ...evaluation.statistics import method_in_words
 from ...terminal import how_many
 from ..figures.grouping import labels
 from ..figures.style import HOLLOW_BELOW, MARKED_BELOW, signed

@@ -6,7 +6,7 @@ Patching and cosines are those of Composition collapse (App. I), means by kind o
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -230,4 +230,7 @@ def _gap_difference(
 
     own = None if clusters is None else [clusters[i] for i in known]
     note = "(whole - S1*S2) of A - that of B"
-    return counting.statistic("pair_gap", columns, gap, {}, seed=seed, n_invalid=n_invalid, clusters=own, note=note)
+    others = [(1, *row) for row in product((0, 1), repeat=6)]
+    return counting.statistic(
+        "pair_gap", columns, gap, {}, seed=seed, n_invalid=n_invalid, clusters=own, note=note, others=others
+    )

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as hs
+from scipy.stats import multinomial
 
 from composcope.evaluation import dependence
 from composcope.evaluation import statistics as st
-from composcope.evaluation.metrics import find
+from composcope.evaluation.metrics import extreme_mean, find, truncated
 from composcope.evaluation.protocols import Graded, counting, get
 
 
@@ -128,6 +129,17 @@ def test_paired_difference_brackets_sensible_values_for_any_outcomes(
     assert interval == st.paired_difference(
         a, b, seed=seed, clusters=clusters if clustered else None, n_resamples=100
     ), "the same seed gives the same interval"
+
+
+@pytest.mark.parametrize(("n", "first", "second"), [(6, 0.15, 0.1), (10, 0.1, 0.05), (20, 0.05, 0.02), (40, 0.1, 0.0)])
+def test_paired_differences_of_few_cases_that_differ_are_covered(n: int, first: float, second: float) -> None:
+    covered = 0.0
+    for a_only, b_only in ((a, b) for a in range(n + 1) for b in range(n + 1 - a)):
+        chance = multinomial.pmf([a_only, b_only, n - a_only - b_only], n, [first, second, 1 - first - second])
+        if chance > 1e-7:
+            a, b = [True] * a_only + [False] * (n - a_only), [False] * (n - b_only) + [True] * b_only
+            covered += chance * (first - second in st.paired_difference(a, b, seed=0))
+    assert covered > 0.945, "draws of the cases alone covered 80 to 92 %"
 
 
 def test_paired_difference_without_discordant_pairs_does_not_claim_certainty() -> None:
@@ -314,9 +326,9 @@ def test_d50_takes_the_first_crossing_of_a_curve_that_is_not_monotone() -> None:
 
 
 def test_truncation_cuts_where_rounding_would_go_up() -> None:
-    assert st.truncated(100 * 46 / 65) == 70.76
-    assert st.truncated(100 * 15 / 65) == 23.07
-    assert st.truncated(100 * 29 / 100) == 29.0
+    assert truncated(100 * 46 / 65) == 70.76
+    assert truncated(100 * 15 / 65) == 23.07
+    assert truncated(100 * 29 / 100) == 29.0
 
 
 @given(hs.lists(hs.integers(0, 9), max_size=4), hs.lists(hs.integers(0, 9), max_size=5))
@@ -324,7 +336,7 @@ def test_an_extreme_mean_is_that_of_the_best_choice_among_some_values(fixed: lis
     chosen = [[v for i, v in enumerate(optional) if (n >> i) & 1] for n in range(2 ** len(optional))]
     means = [sum(x) / len(x) for some in chosen if (x := [*fixed, *some])]
     for end in (min, max):
-        assert st.extreme_mean(fixed, optional, end) == (pytest.approx(end(means)) if means else None)
+        assert extreme_mean(fixed, optional, end) == (pytest.approx(end(means)) if means else None)
 
 
 def test_pairs_of_different_lengths_are_refused_and_what_does_not_vary_over_clusters_has_no_interval() -> None:

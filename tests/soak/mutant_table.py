@@ -140,7 +140,7 @@ MUTANTS = (
     Mutant(E, "bottleneck share over items without the skill", 'holding = [supplied for all_, supplied in needed if skill in all_]', 'holding = [supplied for all_, supplied in needed]', PROFILES + " -k skill"),
     Mutant(E, "people of a round are all asked the same role", 'own[(t + i) % len(own)]', 'own[t % len(own)]', "tests/evaluation/analyses/test_people.py -k sees_two"),
     Mutant(E, "MQuAKE facts by their subject", '[" ".join(map(str, t[:2])) for t in triples]', '[str(t[0]) for t in triples]', "tests/evaluation/benchmarks/test_multi_hop_readers.py -k remastered"),
-    Mutant(E, "one item tells two profiles apart", "(np.bincount(v[v >= 0], minlength=len(names)) for v in (x, y))", "(np.bincount(v[v >= 0]) for v in (x, y))", PROFILES + " -k equally_good"),
+    Mutant(E, "profiles of unlike sizes weighed alike", "* both) / side.sum() for side", "* both) / len(cases) for side", PROFILES + " -k unlike_sizes"),
     Mutant(E, "a number that stands for a text is a name", "return _number if _PURE_NUMBER.fullmatch(gold) and formulas.is_plain_number(gold) else _name", "return _name", GRADES + " -k 42"),
     Mutant(E, "a clause about a name where only one is a name", "self.head.capital and self.sentence[self.i].capital", "self.head.capital or self.sentence[self.i].capital", GRADES + " -k 'Oslo or German'"),
     Mutant(E, "an expression without a result is no answer", 'return QuantityReading(None, "no-answer" if negated else "expression")', 'return QuantityReading(None, "no-answer")', GRADES + " -k without"),

@@ -253,6 +253,19 @@ def test_profiles_are_swapped_by_what_items_share() -> None:
     assert stad.equal_accuracy(few).tables["pairs"][0]["p"] is None
 
 
+def test_profiles_of_unlike_sizes_that_are_equal_are_seldom_told_apart() -> None:
+    rng, found = np.random.default_rng(0), []
+    for _ in range(150):
+        of = [dict(zip(range(60), rng.choice(list("xxxxxyyyzz"), 60), strict=True)) for _ in "ab"]
+        a, b = (
+            {i: k for i, k in side.items() if rng.random() < share}
+            for side, share in zip(of, (0.95, 0.15), strict=True)
+        )
+        seen = stad.total_variation(a.values(), b.values())
+        found.append(seen and stad._permutation_p(a, b, {i: i for i in range(60)}, seen, 99, 0))
+    assert np.mean([p is not None and p < 0.05 for p in found]) < 0.1, "a quarter if sizes are swapped, too"
+
+
 def test_every_repeat_of_an_item_is_in_a_profile() -> None:
     def run(name: str, *repeats: str) -> Source:
         return Source(name, [replace(r, repeat=i) for i, marks in enumerate(repeats)

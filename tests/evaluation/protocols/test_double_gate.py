@@ -469,3 +469,24 @@ def test_depths_are_compared_by_family_where_both_runs_have_it() -> None:
     b = [replace(row, family=None) for row in a]
     groups = [[dict(m.group) for m in compare(a, other).metrics if m.metric == "delta_depth"] for other in (a, b)]
     assert groups == [[{}, {"family": "f"}], [{}]]
+
+
+def test_differences_that_no_case_changes_are_bounded_by_the_share_of_other_cases() -> None:
+    other = 1 - 0.025 ** (1 / 6)  # exact upper limit of 0 of 6
+    ids = "abcdef"
+    right, wrong = ([row for c in ids for row in case_rows(c, "11", "1", whole)] for whole in "10")
+    outside = case_rows("g", "10", "1", "1")
+    for a, b, value, low, high in (
+        (right, right, 0.0, -other, other),
+        (wrong, right, 1.0, 1 - 2 * other, 1.0),
+        (right, wrong, -1.0, -1.0, -1 + 2 * other),
+    ):
+        found = got(compare([*a, *outside], [*b, *outside]).metrics, "delta_comp")
+        assert (found.value, found.interval) == (value, "clopper-pearson of other cases")
+        assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high)), (
+            "a case outside both gates says nothing"
+        )
+    alone = got(reduced(right), "conflation")
+    assert alone.value == 0 and alone.high == pytest.approx(other) and -other < (alone.low or 0) < 0
+    near = [replace(row, cluster=f"fact {row.case in 'abc'}") for row in right]
+    assert got(compare(near, near).metrics, "delta_comp").low is None, "two clusters carry no interval"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -42,8 +41,8 @@ def test_cases_without_scaffolds_are_unknown_unless_they_were_right_unaided() ->
         *(replace(r, case=f"s{r.case}") for r in answers("01", roles="whole x")),
     ]
     alone[-1] = replace(alone[-1], role="scaffold:1")
-    assert gates._min_k(bare_run(graded=alone)) == ({0: 1, 1: 1}, 1)
-    assert gates._min_k(bare_run(graded=alone[:2])) == ({}, 0), "a run that asked no scaffold has no levels"
+    assert gates._ladders(bare_run(graded=alone)) == [frozenset({0}), frozenset(), frozenset({1})]
+    assert gates._ladders(bare_run(graded=alone[:2])) == [], "a run that asked no scaffold has no levels"
 
 
 def test_the_caption_of_causes_says_of_each_run_what_was_not_diagnosed_and_what_is_not_counted(
@@ -96,12 +95,20 @@ def test_quadrants_and_bottlenecks_are_drawn_in_order_and_without_what_never_hap
     assert [r["skill"] for r in gates.bottlenecks.draw([bare_run(metrics=skill)]).rows] == ["x + y", "b"]
 
 
-def test_tasks_that_no_revealed_step_solves_have_their_own_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gates, "_min_k", lambda run: (Counter({-1: 3, 0: 5, 2: 4}), 7))
-    rows = gates.k_histogram.draw([bare_run()]).rows
-    assert [(r["revealed"], r["count"], r["n"], r["value"]) for r in rows] == [
-        ("0", 5, 12, 5 / 12), ("2", 4, 12, 1 / 3), ("none", 3, 12, 1 / 4)
-    ], "shares of the cases whose number is known"  # fmt: skip
+def test_tasks_that_no_revealed_step_solves_and_open_ones_have_their_own_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = [frozenset({k}) for k, n in ((-1, 3), (0, 5), (2, 4)) for _ in range(n)]
+    some_open = [frozenset({0, -1}), frozenset({0, 1, 2}), frozenset({2, -1}), frozenset[int]()]
+    monkeypatch.setattr(gates, "_ladders", lambda run: [*known, *some_open])
+    drawing = gates.k_histogram.draw([bare_run()])
+    fields = ("revealed", "k", "count", "n", "value", "bound_low", "bound_high")
+    assert [tuple(r[k] for k in fields) for r in drawing.rows] == [
+        ("0", 0, 5, 16, 5 / 16, 5 / 16, 7 / 16), ("2", 2, 4, 16, 4 / 16, 4 / 16, 6 / 16),
+        ("none", -1, 3, 16, 3 / 16, 3 / 16, 5 / 16), ("no ladder", None, 1, 16, 1 / 16, None, None),
+        ("open", None, 3, 16, 3 / 16, None, None),
+    ], "shares of all cases, as an open one is more often one that needs many steps"  # fmt: skip
+    assert "“open” = " in drawing.caption and "“no ladder” = " in drawing.caption
+    monkeypatch.setattr(gates, "_ladders", lambda run: known)
+    assert "“open” = " not in gates.k_histogram.draw([bare_run()]).caption
 
 
 def test_ladders_of_which_none_could_be_judged_were_asked_all_the_same() -> None:
@@ -114,9 +121,9 @@ def test_ladders_of_which_none_could_be_judged_were_asked_all_the_same() -> None
 def test_ladders_are_counted_as_the_metrics_count_them() -> None:
     graded = [Graded("c", "whole", "incorrect"), Graded("c", "scaffold:1", "invalid", reason="error: timeout")]
     run = bare_run(graded=[*graded, Graded("d", "whole", "correct"), Graded("d", "scaffold:1", "correct")])
-    for compat, counts in ((None, {0: 1}), ("stad", {0: 1, -1: 1})):
+    for compat, counts in ((None, {"0": 1, "open": 1}), ("stad", {"0": 1, "none": 1})):
         run.counted = SimpleNamespace(compat=compat)
-        assert {r["k"]: r["count"] for r in gates.k_histogram.draw([run]).rows} == counts
+        assert {r["revealed"]: r["count"] for r in gates.k_histogram.draw([run]).rows} == counts
 
 
 def test_bars_of_failed_wholes_show_every_quadrant_that_has_some_of_whatever_number_of_steps() -> None:

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import pytest
 from browsing import Visit, wait_until
 
-from composcope.evaluation import dependence, statistics
+from composcope.evaluation import dependence, metrics, statistics
 from composcope.evaluation.cases import Case
 from composcope.evaluation.metrics import MEANINGS, Metric
 from composcope.evaluation.protocols import CaseSet, Reduction
@@ -575,7 +575,7 @@ def test_every_column_and_every_interval_of_the_first_tables_has_a_meaning() -> 
         ([True, False] * 9, range(18)), ([True, False, False] * 12, [i // 3 for i in range(36)]),
         ([True] * 18, [i // 2 for i in range(18)]))}  # fmt: skip
     named = from_rates | {dependence.CLUSTERED, dependence.CROSSED, "bootstrap", "paired-bootstrap"}
-    assert len(from_rates) == 3 and all(statistics.method_in_words(name) != name for name in named)
+    assert len(from_rates) == 3 and all(metrics.method_in_words(name) != name for name in named)
 
 
 def test_every_case_and_every_list_has_an_address(browser: Any, two: Path) -> None:

@@ -197,6 +197,11 @@ def test_differences_of_a_pair_are_over_the_cases_of_both_and_the_gap_is_that_of
     assert {m.metric: m.n for m in gains if m.group.get("quantity") != "step:1"} == {"pair_gain": 5}, "z has one part"
     often_a, often_b = ([replace(row, repeat=n) for n in range(3) for row in side] for side in (a, b))
     assert [(m.n, m.value) for m in tables.gains(often_a, often_b)] == [(3 * m.n, m.value) for m in tables.gains(a, b)]
+    right = _answers(part_0="111111", part_1="111111", whole="111111")
+    (gap,) = (m for m in tables.gains(right, right) if m.metric == "pair_gap")
+    other = 1 - 0.025 ** (1 / 6)  # exact upper limit of 0 of 6
+    most = 1 - (1 - other) ** 2 + other  # the steps of A and the whole of B wrong in all other cases
+    assert gap.value == 0 and (gap.low, gap.high) == (pytest.approx(-most), pytest.approx(most))
 
 
 def test_a_pair_whose_run_failed_has_a_line_and_papers_of_other_pairs_say_nothing() -> None:
