@@ -7,6 +7,7 @@ import importlib
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -254,13 +255,14 @@ def test_min_k_is_the_first_level_that_helps_and_answers_that_are_invalid_or_mis
         + case("again", repeat=1, whole="correct")
     )
     run: Any = SimpleNamespace(graded=rows, cases={}, warnings=(), counted=None)
-    counts, unknown = gates._min_k(run)
-    assert counts == {0: 2, 1: 4, 3: 1, -1: 1} and unknown == 3
+    ladders = gates._ladders(run)
+    counts = Counter(k for some in ladders if len(some) == 1 for k in some)
+    assert counts == {0: 2, 1: 4, 3: 1, -1: 1} and sum(len(some) > 1 for some in ladders) == 3
     counted = {m.metric: m for m in Scaffolding().reduce(rows).metrics if not m.group}
     for metric, k in (("k_zero", 0), ("intractable", -1)):
         assert counted[metric].count == counts[k]
     run.graded = case("no scaffolds", whole="incorrect")
-    assert gates._min_k(run) == ({}, 0)
+    assert gates._ladders(run) == []
 
 
 def test_names_from_outside_cannot_break_a_picture(synthetic: ModuleType, tmp_path: Path) -> None:
