@@ -312,7 +312,7 @@ MUTANTS = (
     Mutant(X, "quadrants drawn from the wrong column", 'ax.barh(y, row["value"], left=left, height=height', 'ax.barh(y, row["count"], left=left, height=height', CONTENTS + " -k quadrants"),
     Mutant(X, "scatter without the root", "root = math.sqrt((first.value or 0) * (second.value or 0))", "root = (first.value or 0) * (second.value or 0)", CONTENTS + " -k scatter"),
     Mutant(X, "interval of the scatter without the root", "return np.sqrt(sums[..., 1] * sums[..., 2]) / sums[..., 0]", "return sums[..., 1] * sums[..., 2] / sums[..., 0]", CONTENTS + " -k scatter"),
-    Mutant(X, "cases with an open k counted as never right", "else OPEN if some else NO_LADDER", "else INTRACTABLE if some else NO_LADDER", FIGURES + ' -k min_k'),
+    Mutant(X, "cases with an open k counted as never right", "else OPEN if some else NO_LADDER", "else INTRACTABLE if some else NO_LADDER", "tests/experiments/figures/test_gates.py -k own_bar"),
     Mutant(X, "a dose is known where any part is right", "return [case for case, right in parts.items() if all(right)]", "return [case for case, right in parts.items() if any(right)]", 'tests/experiments/test_demo.py tests/experiments/test_validity_of_own_probes.py -k "parts or both_know"'),
     Mutant(X, "checkpoints count a sub-question for every case", "parts[row.atom or row.ask] = right", "parts[row.case, row.role] = right", 'tests/experiments/interventions/test_study_tables.py -k checkpoint'),
     Mutant(X, "files are not synced before they get their name", "            f.flush()\n            os.fsync(f.fileno())\n", "", 'tests/experiments/test_run_folder.py -k synced'),
