@@ -171,8 +171,8 @@ def rate_interval(values: Sequence[bool], clusters: Sequence[Hashable]) -> Inter
     """Interval of a rate over cases that share facts, items or templates, by Korn and Graubard (1998).
 
     Clopper-Pearson with as many cases as would give the clustered variance (``dependence``) were they independent,
-    reduced by the squared ratio of t quantiles. Equal outcomes show no variance; the effective number of cases is then
-    that of clusters whose cases all agree.
+    reduced by the squared ratio of t quantiles; at least as many as clusters whose cases all agree are worth, since
+    nothing varies more. Equal outcomes show no variance; there it is that number.
     """
     n = len(values)
     if dependence.alone(clusters):
@@ -181,13 +181,14 @@ def rate_interval(values: Sequence[bool], clusters: Sequence[Hashable]) -> Inter
     rate, fit = float(x.mean()), dependence.mean(x, clusters)
     if fit.clusters < dependence.FEWEST:
         return Interval(None, None, dependence.FEW)
+    least = dependence.effective(clusters)
     if rate in (0.0, 1.0):
-        effective, method = dependence.effective(clusters), "clopper-pearson over clusters"
+        effective, method = least, "clopper-pearson over clusters"
     else:
-        quantiles = (stats.t.ppf((1 + CONFIDENCE) / 2, df) for df in (n - 1, fit.freedom))
+        quantiles = (stats.t.ppf((1 + CONFIDENCE) / 2, df) for df in (n - 1, fit.used))
         ratio = next(quantiles) / next(quantiles)
         known = np.divide(rate * (1 - rate), fit.error**2, out=np.array(np.inf), where=fit.error > 0)
-        effective = min(float(known) * ratio**2, float(n))
+        effective = min(max(float(known) * ratio**2, least), float(n))
         method = "korn-graubard, crossed" if fit.method == dependence.CROSSED else "korn-graubard"
     tail, hits = (1 - CONFIDENCE) / 2, effective * rate
     low = 0.0 if rate == 0 else float(stats.beta.ppf(tail, hits, effective - hits + 1))

@@ -298,9 +298,21 @@ def rate_of_clusters(rng: Generator) -> Draw:
     return _rate(_values(rng, labels, 0.3) < stats.norm.ppf(0.78), labels, 0.78)
 
 
+def rare_rate(rng: Generator) -> Draw:
+    """A rate of 5 % over 16 clusters of 30 cases, which are mostly right or wrong together."""
+    labels = _clusters(16, 30, "c")
+    return _rate(_values(rng, labels, 0.8) < stats.norm.ppf(0.05), labels, 0.05)
+
+
 def _rate(y: Array, labels: Sequence[Hashable], truth: float) -> Draw:
     found, plain = statistics.rate_interval(y.tolist(), labels), statistics.clopper_pearson(int(y.sum()), len(y))
     return Draw(covered=NAN if found.low is None else float(truth in found), plain_covered=float(truth in plain))
+
+
+def few_pairs(rng: Generator) -> Draw:
+    """The difference of two rates over ten cases, one or two of which differ."""
+    a, b = ((rng.random(10) < p).tolist() for p in (0.9, 0.85))
+    return Draw(covered=float(0.9 - 0.85 in statistics.paired_difference(a, b, seed=0)))
 
 
 def difference_of_rates(rng: Generator, first: float, second: float) -> Draw:
@@ -356,7 +368,9 @@ SCENARIOS = (
     Scenario("AUROC of 0.5, 10 and 30 clusters of 4, spread 3 to 1", partial(aurocs, shift=0, spread=3.0)),
     Scenario("rate over 312 cases about 48 events", rate_of_orders),
     Scenario("rate over 10 unequal clusters", rate_of_clusters),
+    Scenario("rate of 5 % over 16 clusters of 30", rare_rate),
     Scenario("mean number of scaffolds, 12 items", few_scaffolds),
+    Scenario("difference of rates over 10 cases that share nothing", few_pairs),
     Scenario("difference of rates over 10 clusters of 10", partial(difference_of_rates, first=0.7, second=0.5)),
     Scenario("two runs with equal rates over 10 clusters of 10", partial(difference_of_rates, first=0.7, second=0.7)),
 )

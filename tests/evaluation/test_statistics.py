@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as hs
-from scipy.stats import multinomial
+from scipy.stats import beta, multinomial, norm
 
 from composcope.evaluation import dependence
 from composcope.evaluation import statistics as st
@@ -17,8 +17,6 @@ from composcope.evaluation.protocols import Graded, counting, get
 
 
 def test_clopper_pearson_of_36_in_165_matches_the_beta_quantiles() -> None:
-    from scipy.stats import beta
-
     interval = st.clopper_pearson(36, 165)
     assert interval.low == pytest.approx(beta.ppf(0.025, 36, 130), abs=1e-9)
     assert interval.high == pytest.approx(beta.ppf(0.975, 37, 129), abs=1e-9)
@@ -109,6 +107,19 @@ def test_equal_outcomes_count_as_many_as_there_are_clusters() -> None:
     assert uneven.low == pytest.approx(0.025 ** (1 / (60**2 / (51**2 + 9)))), "one large cluster is worth little"
     few = st.rate_interval([True] * 30, [i // 10 for i in range(30)])
     assert few.low is None and "fewer than 5 clusters" in few.method
+
+
+def test_rare_outcomes_in_few_clusters_leave_the_rate_open() -> None:
+    clusters = [i // 30 for i in range(300)]
+    none, one, all_of_one = (st.rate_interval([i < hits for i in range(300)], clusters) for hits in (0, 1, 30))
+    assert none.high == pytest.approx(1 - 0.025 ** (1 / 10)) and one.high is not None and one.high > (none.high or 0)
+    assert all_of_one.high == pytest.approx(beta.ppf(0.975, 2, 9)), "ten clusters, one of which is right"
+    rng, missed = np.random.default_rng(0), 0
+    for _ in range(150):
+        common = rng.normal(size=16).repeat(30)
+        right = math.sqrt(0.8) * common + math.sqrt(0.2) * rng.normal(size=480) < norm.ppf(0.05)
+        missed += 0.05 not in st.rate_interval(right.tolist(), [i // 30 for i in range(480)])
+    assert missed < 16, "24 if the skewness of clusters is left out"
 
 
 @given(

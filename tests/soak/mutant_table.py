@@ -59,7 +59,7 @@ MUTANTS = (
     Mutant(E, "Holm without its running maximum", "np.minimum(np.maximum.accumulate(steps), 1)", "np.minimum(np.asarray(steps), 1)", STATISTICS + " -k holm"),
     Mutant(E, "Holm counts tests that were not made", "steps = [float(p_values[i] or 0) * (len(known) - rank)", "steps = [float(p_values[i] or 0) * (len(p_values) - rank)", STATISTICS + " -k holm"),
     Mutant(E, "McNemar on all pairs", "stats.binomtest(a_only, n, 0.5)", "stats.binomtest(a_only, len(a), 0.5)", STATISTICS + " -k mcnemar"),
-    Mutant(E, "Korn and Graubard without the ratio of t quantiles", "min(float(known) * ratio**2, float(n))", "min(float(known), float(n))", STATISTICS + " -k 'rate_over or clusters'"),
+    Mutant(E, "Korn and Graubard without the ratio of t quantiles", "max(float(known) * ratio**2, least)", "max(float(known), least)", STATISTICS + " -k 'rate_over or clusters'"),
     Mutant(E, "polite words stay before an answer", "return text if _NO_ANSWER_YET.match(rest) else rest", "return text", "tests/evaluation/grading/test_outside_answers.py"),
     Mutant(E, "polite words go where nothing follows but more of them", "return text if _NO_ANSWER_YET.match(rest) else rest", "return rest", "tests/evaluation/grading/test_outside_answers.py"),
     Mutant(E, "what stands in a reason is the answer", 'if "because" not in m.left[1:]', 'if "becuase" not in m.left[1:]', "tests/evaluation/grading/test_outside_answers.py"),
@@ -115,7 +115,8 @@ MUTANTS = (
     # found from outside: most of these the tests missed when they were first tried
     Mutant(E, "effective number of cases is the number of clusters", "return len(labels) ** 2 / float((np.bincount(joined(labels)) ** 2).sum())", "return float(len(set(joined(labels).tolist())))", STATISTICS + " -k equal_outcomes"),
     Mutant(E, "apart forgets all but the last labels", "taken |= names\n            kept.append(i)", "taken = names\n            kept.append(i)", DEPENDENCE + " -k apart"),
-    Mutant(E, "clusters may be worth more than their cases", "effective = min(float(known) * ratio**2, float(n))", "effective = float(known) * ratio**2", STATISTICS + " -k balance"),
+    Mutant(E, "rates of skewed clusters with plain degrees of freedom", "for df in (n - 1, fit.used))", "for df in (n - 1, fit.freedom))", STATISTICS + " -k rare_outcomes"),
+    Mutant(E, "clusters may be worth more than their cases", "effective = min(max(float(known) * ratio**2, least), float(n))", "effective = max(float(known) * ratio**2, least)", STATISTICS + " -k balance"),
     Mutant(E, "differences beyond one", "return interval.within(-1, 1)", "return interval", STATISTICS + " -k beyond"),
     Mutant(E, "d50 interpolates from the first depth", "start = depths[i - 1]\n", "start = depths[0]\n", STATISTICS + " -k d50"),
     Mutant(E, "thinking is no part of an ask", '    if ask.thinking is not None:\n        request.append({"thinking": ask.thinking})\n', "", JOURNAL.partition(" ")[0] + " -k identity"),
