@@ -64,9 +64,7 @@ def _pooled(which: str, sources: Sequence[Source], seed: int) -> list[Metric]:
     rows: list[Graded] = []
     for n, source in enumerate(sources):
         # One repeat per model: the counting then sees one set of cases, and resamples cases with all their models.
-        rows += [
-            replace(r, model=None, run=None, repeat=n, cluster=r.cluster or r.case) for r in source.rows if not r.repeat
-        ]
+        rows += [replace(r, model=None, run=None, repeat=n) for r in source.rows if not r.repeat]
     found = CompositionalityGap(seed=seed).reduce(rows).metrics
     kept = [m for m in found if m.metric in NAMES or m.metric.startswith("step:")]
     wanted = [m for m in kept if not m.group.keys() - {"quadrant", "whole"}]

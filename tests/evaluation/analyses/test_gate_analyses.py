@@ -175,6 +175,40 @@ def test_the_expected_share_of_cases_with_k_stable_facts_is_s_to_the_k() -> None
     assert (two["facts"], two["observed"], two["expected"]) == (2, 0.5, 0.5625)
 
 
+def test_a_control_passes_only_where_the_whole_gate_refuses_it_and_each_repeat_counts() -> None:
+    # The fact is unstable, because of the first repeat; afterwards it is right, and the sub-question is what decides.
+    repeats = [("-", "+"), ("+", "-"), ("+", "+"), ("+", "?")]
+    rows = [r for n, (atom, sub) in enumerate(repeats)
+            for r in (row("g", "part:0:paraphrase:0", atom, atom="z", repeat=n), row("g", "part:0", sub, repeat=n),
+                      row("g", "whole", "+", repeat=n))]  # fmt: skip
+    [found] = [m for m in gated.joint_stability([source("run", rows)]).metrics if m.metric == "control_passes"]
+    assert (found.count, found.n, found.n_invalid) == (2, 3, 1)
+
+
+def test_a_wording_that_the_cases_have_and_nobody_asked_leaves_the_gate_open_in_every_analysis() -> None:
+    part = Part("When?", "1402", paraphrases=("In which year?", "What year?"), atom="x")
+    cases = {c: Case(c, "Rank", "A", (part,)) for c in "ab"}
+    rows = [replace(r, match="exact", ask=r.case) for c in "ab" for r in case_rows(c, "x", "+", "-", prompt="xml")]
+    again = [replace(r, role="part:0:paraphrase:1") for r in rows if r.role == "part:0:paraphrase:0"]
+    cot = source("cot", [row(c, "whole", "+", prompt="cot") for c in "ab"])
+    runs = [source("run", asked, cases=cases, texts=dict.fromkeys("ab", "<answer>A</answer>"))
+            for asked in ([*rows, *again], rows)]  # fmt: skip
+    for run, n in zip(runs, (2, 0), strict=True):
+        found = [*taxonomy.tiers(run).metrics, *gated.recovery(run, cot).metrics]
+        failing = {m.group.get("tier", "recovery"): (m.n, m.n_invalid) for m in found
+                   if m.metric == "residual_failure" or (m.metric == "recovery" and not m.group)}  # fmt: skip
+        assert failing == dict.fromkeys(("semantic", "exact", "strict", "adjudicated", "recovery"), (n, 2 - n))
+        [kind] = gated.joint_stability([run]).tables["jointly stable"]
+        assert (kind["pure"], kind["facts"]) == (2, 1), "what was asked of the fact was right"
+        [behind] = [m for m in gated.joint_stability([run]).metrics if m.metric == "residual_failure"]
+        assert (behind.n, behind.n_invalid) == (n, 2 - n)
+    assert len(taxonomy.taxonomy(runs[0]).files["annotate.jsonl"]) == 2
+    assert value(gated.compare_formats([runs[0], cot]), "composition", prompt="cot") == (2, 2)
+    for call in (lambda: taxonomy.taxonomy(runs[1]), lambda: gated.compare_formats([runs[1], cot])):
+        with pytest.raises(NoCasesError):
+            call()
+
+
 # Failure classes and tiers
 
 DATES = {"A": "1402", "B": "1500", "C": "1600"}

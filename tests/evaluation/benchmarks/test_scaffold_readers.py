@@ -120,6 +120,12 @@ def test_math_answers_come_out_of_their_box(tmp_path: Path) -> None:
         read_math_hard(path, ["Level 9"])
     named = [{"problem": "P?", "answer": "7", **ids} for ids in ({"id": "x", "unique_id": "u"}, {"unique_id": "u"}, {})]
     assert [c.id for c in read_math_hard(_file(tmp_path, *named, name="own.jsonl"))][:2] == ["x", "u"]
+    abouts = [{"type": "Algebra", "subject": "x"}, {"subject": "Number Theory"}, {}]  # MATH-500 calls it subject
+    rows = [{"question": "P?", "answer": "7", "solution": f"see {i}", "level": i, **a} for i, a in enumerate(abouts)]
+    found = read_math_hard(_file(tmp_path, *rows, name="about.jsonl"))
+    assert [(c.domain, c.worked, c.meta) for c in found] == [
+        ("Algebra", "see 0", {"level": 0}), ("Number Theory", "see 1", {"level": 1}), (None, "see 2", {"level": 2})
+    ]  # fmt: skip
     with pytest.raises(InputError, match="no \\\\boxed"):
         read_math_hard(_file(tmp_path, {"problem": "P?", "solution": "7"}))
 

@@ -261,6 +261,14 @@ def test_a_program_loses_its_docstrings_unless_nothing_else_would_be_left() -> N
             '        """Nothing else."""', "    return a"]  # fmt: skip
     kept = [line for i, line in enumerate(code) if i not in (2, 3)]
     assert code_items.without_docstring("\n".join(code)) == "\n".join(kept) + "\n"
+    inner = [
+        "def solution():",
+        "    def eggs():",
+        '        """The question."""',
+        "        return 2",
+        "    return eggs()",
+    ]
+    assert code_items.without_docstring("\n".join(inner)) == "\n".join([*inner[:2], *inner[3:]]) + "\n"
 
 
 def test_files_of_another_shape_are_refused(tmp_path: Path) -> None:
@@ -429,7 +437,12 @@ def test_a_person_keeps_drops_edits_or_leaves_open_and_every_other_decision_is_n
     decisions = [{"case": a.id, "decision": "drop"}, {"case": b.id, **EDIT}, {"case": c.id, "decision": "open"}]
     (changed,), left = review.settle(cases, decisions)
     assert (changed.id, changed.answer, changed.parts[1].question) == (b.id, "4", "Now 3?")
-    assert "Now X?" in changed.question and b.parts[0] == changed.parts[0] and left == decisions[2:]
+    second = replace(b.parts[1], question="Now 3?", answer="4")
+    assert b.meta["code"] and changed == replace(
+        b, question=changed.question, answer="4", parts=(b.parts[0], second),
+        meta={k: v for k, v in b.meta.items() if k != "code"} | {"question_2": "Now X?", "edited": True},
+    ), "all else stays, but the program of the old question"  # fmt: skip
+    assert "Now X?" in changed.question and b.parts[0].question in changed.question and left == decisions[2:]
     assert review.settle(cases, [{"case": a.id, "decision": "keep"}]) == (cases, []) == review.settle(cases, [])
     for wrong, said in (
         ({"case": "zz", "decision": "keep"}, ("'zz'",)),

@@ -142,6 +142,13 @@ def test_an_item_may_have_as_many_steps_as_are_asked_for(engine) -> None:
     made = generate(items_from_cases(GOOD), Roles([engine("teacher", teach)]), Settings(max_steps=3))
     assert [i.id for i in made.items] == ["three", "two"]
     assert [(d["id"], d["reason"]) for d in made.dropped] == [("four", "too-many-steps: 4")]
+    by_people = [replace(i, checks=(), scaffolds=()) for i in generate(items_from_cases(GOOD), roles(engine)).items]
+    kept = generate(by_people, roles(engine), Settings(max_steps=2))
+    assert [len(i.steps) for i in kept.items] == [3, 2, 4], "people may take as many steps as they like"
+
+
+def roles(engine: Any) -> Roles:
+    return Roles([engine("teacher", teach)])
 
 
 def test_every_item_that_leaves_says_where_and_why(engine) -> None:
@@ -390,6 +397,10 @@ def test_redundancy_counts_equal_pairs_over_intermediate_answers() -> None:
 
     share = quality.redundancy([item("5", "5.0", "7", "5"), item("1", "2"), item("3", "3", "3", "9")])
     assert (share.count, share.n) == (1 + 0 + 3, 3 + 1 + 3)
+    written = quality.redundancy(
+        [item("1/2", "3/6", "9"), item(r"\sqrt{12}", r"2\sqrt{3}", "9"), item("red", "blue", "9")]
+    )
+    assert (written.count, written.n) == (2, 6), "equal as numbers, though not as texts"
     assert quality.redundancy([]).value is None
 
 
@@ -422,6 +433,43 @@ def test_a_filter_that_loses_topics_correlates_less_than_random_subsets_do() -> 
     assert 30 <= sum(row["random_low"] <= row["pearson"] <= row["random_high"] for row in null)
 
 
+def test_topics_have_the_middle_95_percent_of_random_subsets_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = np.arange(1001) / 1000
+    monkeypatch.setattr(quality, "_of_random_subsets", lambda *_: drawn)
+    topics = {f"i{n}": n % 3 for n in range(9)} | {"j": 0}
+    found = quality.filtering(dict.fromkeys(topics, True), ["i0", "i1", "i2", "i3", "i4"], topics)
+    assert (found["random_low"], found["random_high"]) == pytest.approx((0.025, 0.975))
+    # all: 4, 3, 3; kept: 2, 2, 1; r = 0.5, of which 0 to 0.5 are no larger, and the items kept are one themselves
+    assert found["pearson"] == pytest.approx(0.5) and found["p_random"] == pytest.approx(502 / 1002)
+
+
+def test_a_request_holds_all_that_the_teacher_is_to_work_with() -> None:
+    done = [("Add 4", "9"), ("Halve it", "4.5")]
+    for request, facts in (
+        (parsing.steps_request("How many?", 7), ("at most 7 steps", "Question: How many?")),
+        (
+            parsing.answers_request("How many?", ["Add 4", "Halve it", "Say it"]),
+            ("exactly 3 answers", "Question: How many?\nSteps:\n1. Add 4\n2. Halve it\n3. Say it"),
+        ),
+        (
+            parsing.rewrite_request("How many?", done),
+            (parsing.REWRITTEN, "Question: How many?\nDone:\n1. Add 4: 9\n2. Halve it: 4.5"),
+        ),
+        (
+            parsing.task_request("How many?", done, "Say it"),
+            (parsing.TASK, "Question: How many?\nDone:\n1. Add 4: 9\n2. Halve it: 4.5\nStep: Say it"),
+        ),
+        (parsing.task_request("How many?", [], "Add 4"), ("Question: How many?\nDone:\n(nothing)\nStep: Add 4",)),
+        (
+            parsing.coverage_request([*done, ("Say it", "secret")]),
+            ("1. Add 4: 9\n2. Halve it: 4.5\nLast step: Say it",),
+        ),
+    ):
+        assert all(fact in request for fact in facts) and "secret" not in request, request
+        if "Example" in request:
+            assert request.rindex("How many?") > request.index("Example"), "what is asked comes last"
+
+
 @pytest.mark.parametrize(
     ("reply", "value"),
     [
@@ -432,6 +480,7 @@ def test_a_filter_that_loses_topics_correlates_less_than_random_subsets_do() -> 
         ('[{"why": "w", "Segment": "a"}, {"note": "n", "description": "b", "step": 2}]', ["a", "b"]),
         ('{"steps": [{"step": 1, "description": "Add 4"}, {"step": 2, "description": "Sum"}]}', ["Add 4", "Sum"]),
         ('{"result": {"steps": ["Add 4", "Sum"]}}', ["Add 4", "Sum"]),
+        ('["Write \\"]\\" behind it", "Write \\\\"]', ['Write "]" behind it', "Write \\"]),
     ],
 )
 def test_steps_are_read_in_many_dresses(reply: str, value: list[str]) -> None:
@@ -466,6 +515,13 @@ def test_answers_to_another_number_of_steps_are_never_cut_to_fit() -> None:
     for reply in ('[{"explanation": "x"}]', '["3"]', '[{"answer": " "}]', '[{"answer": 1}, 2]', "[two words]"):
         assert parsing.answers(reply, 1).problem == "no list of answers", reply
     assert parsing.steps("[" * 5000).value is None
+
+
+@pytest.mark.parametrize("end", ["</think>I would rather not.", "</think>", ""])
+def test_what_a_teacher_only_thinks_is_no_reply(end: str) -> None:
+    thought = '<think>["a", "b"] [{"answer": 1}]\nRewritten question: A?\n'
+    assert parsing.steps(thought + end).value is None and parsing.answers(thought + end, 1).value is None
+    assert parsing.marked(thought + end, parsing.REWRITTEN).value is None
 
 
 def test_marked_texts_are_taken_whole_after_the_last_marker() -> None:

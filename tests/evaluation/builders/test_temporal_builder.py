@@ -294,6 +294,11 @@ def test_the_answer_to_a_question_about_time_is_that_of_the_dates(family: str) -
 def test_two_intervals_overlap_about_every_second_time_and_one_event_lies_between_the_bounds() -> None:
     said = [_drawn("overlapping_intervals", 4, seed)[1].answer for seed in range(80)]
     assert 25 < said.count("yes") < 55
+    places = set()
+    for seed in range(40):
+        drawn, wording = _drawn("temporal_interval_decoy", 4, seed)
+        places.add(sorted(f.years for f in drawn.options).index(drawn.options[ord(wording.answer) - 65].years))
+    assert places == {0, 1, 2, 3}, "the right event is not always early"
     for seed in range(20):
         drawn, wording = _drawn("temporal_interval_decoy", 6, seed)
         low, high = sorted(b.years for b in drawn.bounds)

@@ -442,6 +442,15 @@ def test_two_models_are_compared_over_facts_and_cases_of_both() -> None:
         compare(a[:3], b[-3:])
 
 
+def test_a_wording_that_neither_run_was_asked_leaves_the_gates_of_both_open() -> None:
+    a, b = ([*case_rows("a", "1", "1", "0"), *case_rows("b", "1", "1", w)] for w in "01")
+    part = Part("q", "a", paraphrases=("x", "y"))
+    for wordings, n in ((part.paraphrases[:1], 2), (part.paraphrases, 0)):
+        cases = {c: Case(c, "q", "a", (replace(part, paraphrases=wordings),)) for c in "ab"}
+        delta = compare(a, b, cases).metrics[1]
+        assert (delta.metric, delta.n, delta.n_invalid) == ("delta_comp", n, 4 - 2 * n)
+
+
 def test_probes_of_one_fact_share_it_and_evidence_is_the_cases_own_row_where_it_agrees() -> None:
     wordings = {a: {f"w{i}": Graded("c", f"part:0:paraphrase:{i}", "correct", atom=a) for i in range(3)} for a in "xyz"}
     per_probe, per_fact = double_gate._stability({(0, a): rows for a, rows in wordings.items()})
