@@ -287,6 +287,8 @@ def test_an_archive_reads_like_the_json_form_and_its_accuracy_is_checked(tmp_pat
         archive.writestr("header.json", json.dumps({k: v for k, v in raw.items() if k != "samples"}))
         for sample in samples:
             archive.writestr(f"samples/{sample['id']}_epoch_1.json", json.dumps(sample))
+        for beside in ("summaries.json", "reductions.json", "_journal/start.json", "_journal/summaries/1.json"):
+            archive.writestr(beside, "[{}]")  # written along with the samples
     one, other = read(tmp_path / "log.json"), read(tmp_path / "log.eval")
     assert one.rows == other.rows
     assert [(c["stored"], c["recomputed"]) for c in other.contradictions] == [(0.25, 0.75)]
@@ -311,6 +313,14 @@ def test_a_file_of_no_known_kind_is_refused_with_the_known_kinds(tmp_path: Path)
         path.write_text(text)
         with pytest.raises(InputError, match="none of the known kinds"):
             detect(path)
+
+
+def test_a_field_that_only_rows_have_says_that_a_file_holds_them(tmp_path: Path) -> None:
+    path = _lines(tmp_path / "m.jsonl", [{"said": "4", "right one": "4"}])
+    for options in (Options(response_field="said"), Options(gold_field="right one")):
+        assert detect(path, options) == "rows"
+    with pytest.raises(InputError, match="none of the known kinds"):
+        detect(path, Options(scorer="em"))
 
 
 def test_evaluated_stad_records_are_found_and_a_failed_judge_is_invalid(tmp_path: Path) -> None:
