@@ -115,9 +115,10 @@ def test_a_model_is_trusted_as_far_as_its_logits_are_those_of_each_text_alone(
     difference: float, dtype: torch.dtype, trusted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(continuous, "_largest_difference", lambda runner: difference)
+    model: Any = tiny("llama")
     for holds, otherwise in ((True, decoding.decode), (False, decoding.decode_anew)):
         monkeypatch.setattr(continuous, "_batches_hold", lambda model, holds=holds: holds)
-        found = find_trust(tiny("llama").to(dtype))
+        found = find_trust(model.to(dtype))
         assert (found.reason is None, found.decode) == (trusted, continuous.decode if trusted else otherwise)
 
 
