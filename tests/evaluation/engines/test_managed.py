@@ -415,3 +415,24 @@ def test_requests_that_failed_on_an_earlier_life_are_asked_again_and_those_on_a_
     with pytest.raises(ModelError, match="crashed 3 times"):
         server.revive(3)
     assert len(starts) == 4
+
+
+@pytest.mark.parametrize(
+    ("printed", "code", "said"),
+    [('{"found": true, "vllm": "1"}', 0, None), ('{"found": false}', 0, "cannot import vllm; .*pip install vllm"),
+     ('{"found": true}', 1, "is not a Python interpreter"), ("no JSON", 0, "is not a Python interpreter"),
+     (None, 0, "is not a Python interpreter")],
+)  # fmt: skip
+def test_an_interpreter_without_vllm_is_refused_before_a_server_is_started(
+    printed: str | None, code: int, said: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "for another server")
+    python = tmp_path / "python"
+    if printed is not None:
+        python.write_text(f"#!/bin/sh\ntest -z \"$OPENAI_API_KEY\" && echo '{printed}'\nexit {code}\n")
+        python.chmod(0o755)
+    if said is None:
+        assert vllm._versions(python) == {"found": True, "vllm": "1"}
+        return
+    with pytest.raises(ModelError, match=f"--vllm-python {python}: {said}"):
+        vllm.serve("org/m", python=python, log=tmp_path / "log")
