@@ -125,7 +125,7 @@ def uncued(text: str) -> bool | None:
     if _BOTH.search(parts[0]):
         return None
     first = _corrected(plain)
-    if first is not None or _taken_back(plain):
+    if first is not None or _taken_back(plain) is not None:
         return first
     found = {said for s in parts if (said := _sentence(s)) is not None}
     return found.pop() if len(found) == 1 else None
@@ -142,16 +142,18 @@ def _corrected(plain: str) -> bool | None:
             return _VALUES[drawn["word"].casefold()]
         if (said := next((v for s in (after, *following) if (v := _opens(s)) is not None), None)) is not None:
             return said
-    parts = view.sentences(plain)
-    return _sentence(parts[0]) if parts and not _taken_back(plain) else None
+    if (later := _taken_back(plain)) is None:
+        return _sentence(parts[0]) if (parts := view.sentences(plain)) else None
+    found = {said for s in later if (said := _sentence(s)) is not None}
+    return found.pop() if len(found) == 1 else None
 
 
-def _taken_back(plain: str) -> bool:
-    """Whether a text takes an answer back and gives no other one: "No... wait, he died in 1791."."""
+def _taken_back(plain: str) -> list[str] | None:
+    """What a text says after it takes an answer back ("No... wait, he died in 1791."); None if it takes none back."""
     found = next((c for c in cues.corrections(plain) if c.sure and _TAKEN_BACK.search(c.word)), None)
     if found is None or (_sentence(plain[: found.at]) is None and _opens(plain) is None):
-        return False
-    return all(_sentence(s) is None for s in view.sentences(plain[found.at :])[:_MOST])
+        return None
+    return view.sentences(plain[found.at :])[:_MOST]
 
 
 def agrees_with_a_denial(text: str, question: str | None) -> bool:

@@ -136,9 +136,6 @@ class _Returning(ast.NodeTransformer):
     def visit_Return(self, node: ast.Return) -> ast.AST:
         return _told(node.value)
 
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        return node
-
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         return node
 

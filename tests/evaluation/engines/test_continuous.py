@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -103,6 +104,22 @@ def test_layers_that_slide_and_layers_that_share_keys(
     rows = rows_of(drawn(6, 9))
     list(trust.decode(Runner(model, window=window, mixed=mixed), rows, 3))
     assert [row.generated for row in rows] == [generated(model, row) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("difference", "dtype", "trusted"),
+    [(0.0009, torch.float32, True), (0.0011, torch.float32, False), (math.nan, torch.float32, False),
+     (0.049, torch.bfloat16, True), (0.051, torch.bfloat16, False), (math.inf, torch.bfloat16, False)],
+)  # fmt: skip
+def test_a_model_is_trusted_as_far_as_its_logits_are_those_of_each_text_alone(
+    difference: float, dtype: torch.dtype, trusted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(continuous, "_largest_difference", lambda runner: difference)
+    model: Any = tiny("llama")
+    for holds, otherwise in ((True, decoding.decode), (False, decoding.decode_anew)):
+        monkeypatch.setattr(continuous, "_batches_hold", lambda model, holds=holds: holds)
+        found = find_trust(model.to(dtype))
+        assert (found.reason is None, found.decode) == (trusted, continuous.decode if trusted else otherwise)
 
 
 def neo(context: int) -> Any:

@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 import torch
 from jinja2.sandbox import SandboxedEnvironment
+from scipy import stats
 
 from composcope.errors import InputError, ModelError
 from composcope.evaluation.asks import Ask
-from composcope.evaluation.engines.divergence import batch_divergence, first_difference, measure
+from composcope.evaluation.engines import divergence
+from composcope.evaluation.engines.divergence import Divergence, batch_divergence, first_difference, measure
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.evaluation.engines.text import chat_ids, has_thinking_switch
 
@@ -82,6 +84,24 @@ def test_sampled_asks_cannot_be_compared(make_llama: Any, tokenizer: Any, make_a
         batch_divergence(LocalEngine(make_llama(), tokenizer), [replace(make_ask(), temperature=1.0)])
     sampled = [replace(make_ask(), temperature=1.0)]
     assert measure(LocalEngine(make_llama(), tokenizer), sampled) is None
+
+
+def test_the_rate_stands_over_the_asks_that_were_compared_with_its_exact_interval(
+    make_ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Divergence(20, 3, (0, 4, 2), (0.5, 0.1234567, 0.25), "bfloat16")
+    monkeypatch.setattr(divergence, "batch_divergence", lambda engine, asks: found)
+    asks = [make_ask(str(i), temperature=float(i % 2)) for i in range(60)]  # ten could not be compared
+    engine: Any = None
+    measured = measure(engine, asks) or {}
+    low, high = stats.beta.ppf(0.025, 3, 18), stats.beta.ppf(0.975, 4, 17)  # Clopper and Pearson, 1934
+    assert (measured.pop("low"), measured.pop("high")) == pytest.approx((low, high))
+    assert measured == {
+        "dtype": "bfloat16", "n": 20, "n_different": 3, "rate": 0.15, "interval": "clopper-pearson",
+        "first_steps": [0, 4, 2], "margins": [0.5, 0.123457, 0.25],
+    }  # fmt: skip
+    monkeypatch.setattr(divergence, "batch_divergence", lambda engine, asks: replace(found, n=0, n_different=0))
+    assert measure(engine, asks) is None, "where no pair could be compared"
 
 
 @pytest.mark.gpu

@@ -545,3 +545,6 @@ def test_special_marks_of_thinking_stay_in_the_text_and_other_special_tokens_do_
     assert decode(tokenizer, said, {9}, kept) == "<think>Well.</think>Yes"
     assert decode(tokenizer, [6, 3, 9], {9}, kept) == "Yes" and decode(tokenizer, said, {9}) == "Well.Yes"
     assert decode(tokenizer, [6, 9, 6], {9}, kept) == "YesYes" and decode(tokenizer, [], {9}, kept) == ""
+    # an end of text that is an ordinary word is left out at the end alone
+    assert decode(tokenizer, [5, 6, 5], {5, 9}) == "Well.Yes"
+    assert decode(tokenizer, [1, 5, 2, 6, 5], {5}, kept) == "<think>Well.</think>Yes"

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import itertools
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -15,7 +17,7 @@ import pytest
 
 from composcope.errors import ModelError
 from composcope.evaluation.asks import Ask
-from composcope.evaluation.engines import supervisor, transport, vllm
+from composcope.evaluation.engines import managed, supervisor, transport, vllm
 from composcope.evaluation.engines.managed import Launch, ManagedEngine, ManagedServer
 
 SERVER = Path(__file__).with_name("moody_server.py")
@@ -335,3 +337,102 @@ def test_a_server_that_outlives_its_signal_is_killed_and_one_that_is_not_there_i
         server: Any = SimpleNamespace(_process=owned, launch=SimpleNamespace(grace=1.0))
         ManagedServer._kill(server)
     assert [step.split()[0] for step in done] == ["wait", "kill", "wait"] and done[-1] == "wait None"
+
+
+def test_two_servers_have_a_port_each_that_nothing_else_listens_on(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", ManagedServer(launch(tmp_path)).port))
+        taken.listen()
+        other = ManagedServer(launch(tmp_path))
+        assert other.port != taken.getsockname()[1] and other.url == f"http://127.0.0.1:{other.port}"
+
+
+def test_a_start_takes_as_long_as_it_may_and_says_every_quarter_of_a_minute_that_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, said = [1000.0], list[str]()
+
+    def wait(seconds: float) -> None:
+        now[0] += seconds
+        assert now[0] < 1300, "it never ends"
+
+    monkeypatch.setattr(managed, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    server = ManagedServer(launch(tmp_path, startup_timeout=100.0, say=said.append))
+    server.launch.log.touch()
+    monkeypatch.setattr(server, "_closed", SimpleNamespace(wait=wait, is_set=lambda: False))
+    monkeypatch.setattr(server, "_process", SimpleNamespace(poll=lambda: None))
+    monkeypatch.setattr(server, "healthy", lambda: False)
+    with pytest.raises(ModelError, match="not ready after 100 s"):
+        server._wait_until_healthy()
+    assert 100 < now[0] - 1000 <= 101.1
+    waited = [int(line.split()[-2]) for line in said[1:]]
+    assert len(waited) == 6 and all(15 <= b - a <= 17 for a, b in itertools.pairwise([0, *waited]))
+    monkeypatch.setattr(server, "healthy", lambda: now[0] > 1150)
+    server._wait_until_healthy()
+    assert said[-1].endswith("ready after 50 s")
+
+
+def test_a_server_that_is_started_again_keeps_the_log_of_its_first_life(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = list[Any]()
+
+    def opened(command: list[str], *, stdout: Any, stderr: Any, **how: Any) -> Any:
+        started.append((command, how))
+        stdout.write(b"life %d\n" % len(started))
+        assert stderr is stdout
+        return SimpleNamespace(poll=lambda: None, stdin=None, wait=lambda seconds=None: None)
+
+    monkeypatch.setattr(managed.subprocess, "Popen", opened)
+    monkeypatch.setattr(ManagedServer, "_wait_until_healthy", lambda self: None)
+    server = ManagedServer(launch(tmp_path / "new", "mood", env={"A": "b"}, grace=2.5))
+    server._start()
+    assert (server.generation, server._log_start) == (1, 0)
+    server._start()
+    assert server.launch.log.read_text() == "life 1\nlife 2\n" and server._last_words().endswith("life 2")
+    assert (server.generation, server._log_start) == (2, len("life 1\n"))
+    (command, how), _ = started
+    own = [sys.executable, str(SERVER), str(server.port), str(tmp_path / "new"), "mood"]
+    assert command[-6:] == ["2.5", *own] and command[-7] == str(managed.SUPERVISOR)
+    assert how == {"stdin": subprocess.PIPE, "env": {"A": "b"}, "start_new_session": True}
+
+
+def test_requests_that_failed_on_an_earlier_life_are_asked_again_and_those_on_a_sound_server_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said, starts = list[str](), list[str]()
+    server = ManagedServer(launch(tmp_path, restarts=2, say=said.append))
+    server.generation = 3
+    monkeypatch.setattr(server, "_settle", lambda: True)
+    monkeypatch.setattr(server, "_last_words", lambda: "why")
+    assert server.revive(2) is True and server.revive(3) is False and server.crashes == 0
+    monkeypatch.setattr(server, "_settle", lambda: False)
+    monkeypatch.setattr(server, "_kill", lambda: starts.append("killed"))
+    monkeypatch.setattr(server, "_start", lambda: starts.append("started"))
+    for crashes in (1, 2):
+        assert server.revive(3) is True and server.crashes == crashes
+    assert starts == ["killed", "started"] * 2 and len(said) == 2 and all("why" in line for line in said)
+    with pytest.raises(ModelError, match="crashed 3 times"):
+        server.revive(3)
+    assert len(starts) == 4
+
+
+@pytest.mark.parametrize(
+    ("printed", "code", "said"),
+    [('{"found": true, "vllm": "1"}', 0, None), ('{"found": false}', 0, "cannot import vllm; .*pip install vllm"),
+     ('{"found": true}', 1, "is not a Python interpreter"), ("no JSON", 0, "is not a Python interpreter"),
+     (None, 0, "is not a Python interpreter")],
+)  # fmt: skip
+def test_an_interpreter_without_vllm_is_refused_before_a_server_is_started(
+    printed: str | None, code: int, said: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "for another server")
+    python = tmp_path / "python"
+    if printed is not None:
+        python.write_text(f"#!/bin/sh\ntest -z \"$OPENAI_API_KEY\" && echo '{printed}'\nexit {code}\n")
+        python.chmod(0o755)
+    if said is None:
+        assert vllm._versions(python) == {"found": True, "vllm": "1"}
+        return
+    with pytest.raises(ModelError, match=f"--vllm-python {python}: {said}"):
+        vllm.serve("org/m", python=python, log=tmp_path / "log")

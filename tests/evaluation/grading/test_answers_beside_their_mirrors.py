@@ -719,6 +719,7 @@ SECOND_GUESSES = [
     ("ordered-list", "2, 4, 7, 9", "9, 7, 4, 2. (Descending it would be 2, 4, 7, 9.)", SORTED, WRONG),
     ("number", "30", "15% of 200 is", "What is 15% of 200?", OPEN),
     ("text", "Jane Austen", "The author of Pride and Prejudice is", AUTHOR, OPEN),
+    ("text", "Jane Austen", "The author of Pride and Prejudice is Jane Austen and", AUTHOR, RIGHT),
     ("text", "Jane Austen", "The author of Pride and Prejudice is Anne.", AUTHOR, WRONG),
 ]
 SIGNS = [

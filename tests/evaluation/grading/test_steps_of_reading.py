@@ -56,6 +56,10 @@ def _either(said: str) -> bool | None:
     return None if (date := dates.parse(said)) is None else date.either
 
 
+def _parsed(said: str) -> tuple[int | None, int | None, int | None, bool] | None:
+    return None if (d := dates.parse(said)) is None else (d.year, d.month, d.day, d.sure)
+
+
 def _choice(said: str, options: Any) -> str | None:
     return (found := choices.uncued(said, options)).letter or found.reason
 
@@ -112,6 +116,8 @@ LISTS: list[Row] = [
     (lists.compare, (["a hen has 2 legs", "a cow has 4 legs"], ["2", "4"], True), (True, None)),
     (lists.compare, (["the hammer", "the saw and hammer"], ["hammer", "saw"], False), (False, None)),
     (lists.compare, (["the score was 3"], ["3-1"], False), (False, None)),
+    (lists.compare, (["a hen 2 legs and a cow 4 legs", "2"], ["4", "2"], True), (False, None)),
+    (lists.compare, (["3 times 2 is 6", "2"], ["6", "2"], True), (True, None)),
     (lists.same, ("The Mars!", "mars"), True), (lists.same, ("1,000", "1000"), True), (lists.same, ("2", "3"), False),
     (lists.same, ("2 legs", "2"), False),
 ]  # fmt: skip
@@ -168,6 +174,11 @@ CHOICES: list[Row] = [
     (booleans.uncued, ("It is not true.",), False), (booleans.uncued, ("Is it? No.",), False),
     (booleans.uncued, ("There is no evidence.",), None), (booleans.uncued, ("Yes. No wait, no.",), False),
     (booleans.uncued, ("Yes, at first. Therefore, no.",), False),
+    (booleans.uncued, ("It may be. Therefore, yes. But the rule has changed. Therefore, no.",), False),
+    (booleans.uncued, ("No. Wait, yes. Actually, wait, no.",), False),
+    (booleans.uncued, ("Yes. Wait, he died in 1791. The claim is not true.",), False),
+    (booleans.uncued, ("No. Wait, he died in 1791. That is true.",), True),
+    (booleans.uncued, ("Yes. Wait, he died in 1791.",), None),
     (booleans.uncued, ("It looks so. That is true. This is false.",), None),
     (booleans.uncued, ("It is not true that it is not so.",), None), (booleans.uncued, ("",), None),
     (booleans.announced, ("well", "well\nYes."), True), (booleans.announced, ("yes and no", "yes and no\nYes."), None),
@@ -183,6 +194,9 @@ READING: list[Row] = [
     (_segments, ("Answer:\n- a\n- b",), ["- a\n- b"]),
     (cues.boxes, ("\\boxed{1} \\boxed{2",), [(0, "1", True), (10, "2", False)]),
     (lambda s: [(c.word, c.sure) for c in cues.corrections(s)], ("No, it is. Actually, wait, 5. I mean 6",), [("wait", True), ("i mean", True)]),
+    (cues.guesses, ("It is B, but it could be A. C is wrong.",), ("It is B, ", "A")),
+    (cues.guesses, ("B or possibly A; so C is wrong",), ("B ", "A")),
+    (cues.guesses, ("B, but maybe A, but not C",), ("B, ", "A")), (cues.guesses, ("B, but maybe A\nC",), None),
     (cues.corrected, ("It is 5. No, sorry, 6",), ", 6"),
     (cues.corrected, ("It is 5. Actually, 6",), "It is 5. Actually, 6"),
     (cues.corrected, ("It is 5. Sorry.",), "It is 5. Sorry."), (cues.concludes, ("Therefore, 5",), True),
@@ -290,6 +304,13 @@ OTHERS: list[Row] = [
     (_choice, ("A. The one that is wrong is B.", ABC), "A"), (_choice, ("Of them all the largest is B.", ABC), "B"),
     (events.event_part, ("It was 1775. Jane Austen was born then.", "When was Jane Austen born?"), None),
     (events.event_part, ("It was 1775. Jane Austen died then.", "When was Jane Austen born?"), ""),
+    (events.event_part, ("She was born in 1775 and died in 1817.", "When was she born and when did she die?"), None),
+    (events.event_part, ("He was born in 1775 and died in 1817.", "In what year did the man who was born in Bath die?"), None),
+    *((_parsed, (said,), date) for said, date in (
+        ("-44", (-44, None, None, False)), ("44 B.C.E.", (-44, None, None, True)), ("AD 44", (44, None, None, True)),
+        ("'30", (2030, None, None, False)), ("'31", (1931, None, None, False)), ("20 July '69", (1969, 7, 20, True)),
+        ("2015-06", (2015, 6, None, True)), ("2005-06", (2005, None, None, True)), ("31 May 1990", (1990, 5, 31, True)),
+        ("May 1990", (1990, 5, None, True)), ("45", (45, None, None, False)), ("0", None))),
     *((_either, (said,), either) for said, either in (
         ("3/4/1901", True), ("12/12/1901", True), ("13/4/1901", False), ("3 May 1901", False), ("1901", False))),
     (_agentcoma, ("-3.5 Question: 7", "-3.5"), ("correct", "-3.5")), (_agentcoma, ("none", "0"), ("correct", "0")),

@@ -93,6 +93,8 @@ GOES_ON = [
     ("number", "75", "3^4 = 81, and 81 minus 6 is 75.", _POWER, RIGHT),
     ("number", "75", "3^4 = 81, minus 6 is 74.", _POWER, WRONG),
     ("number", "81", "3^4 = 81, minus 6 is 75.", _POWER, OPEN),
+    ("number", "22", "2 x 5 = 10, plus 1 is 11, and 11 x 2 = 22.", "What is 2 times 5, plus 1, times 2?", RIGHT),
+    ("number", "11", "2 x 5 = 10, plus 1 is 11, and 11 x 2 = 22.", "What is 2 times 5, plus 1, times 2?", WRONG),
     ("number", "54", "4 x 9 = 36, times 1.5 is 54.", "What is 4 times 9, times 1.5?", RIGHT),
     ("number", "36", "4 x 9 = 36, as each of the 9 rows is 4 wide.", "What is 4 times 9?", RIGHT),
 ]

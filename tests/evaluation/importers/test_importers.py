@@ -253,6 +253,7 @@ def test_verdict_letters_epochs_and_errors_of_a_log_are_told_apart(tmp_path: Pat
         _scored(3, "N"),
         _scored(4, "P"),
         {"id": 5, "epoch": 1, "target": "7", "error": {"message": "time\nout"}},
+        _scored(6, "C", error="after its score"),
     ]
     path = tmp_path / "log.json"
     path.write_text(json.dumps(_log(tmp_path, samples)))
@@ -265,6 +266,7 @@ def test_verdict_letters_epochs_and_errors_of_a_log_are_told_apart(tmp_path: Pat
         ("chain-3", "whole", 0, "invalid", "no-answer"),
         ("chain-4", "whole", 0, "invalid", "partially correct"),
         ("chain-5", "whole", 0, "invalid", "error: time out"),
+        ("chain-6", "whole", 0, "invalid", "error: after its score"),
     ]
     assert found.rows[0].model == "openai/gpt" and found.rows[0].depth == 3
     assert {r.model for r in read(path, options=Options(model="mine")).rows} == {"mine"}
@@ -287,16 +289,33 @@ def test_an_archive_reads_like_the_json_form_and_its_accuracy_is_checked(tmp_pat
         archive.writestr("header.json", json.dumps({k: v for k, v in raw.items() if k != "samples"}))
         for sample in samples:
             archive.writestr(f"samples/{sample['id']}_epoch_1.json", json.dumps(sample))
+        for beside in ("summaries.json", "reductions.json", "_journal/start.json", "_journal/summaries/1.json"):
+            archive.writestr(beside, "[{}]")  # written along with the samples
     one, other = read(tmp_path / "log.json"), read(tmp_path / "log.eval")
     assert one.rows == other.rows
     assert [(c["stored"], c["recomputed"]) for c in other.contradictions] == [(0.25, 0.75)]
     right = _log(tmp_path, samples, accuracy=0.75)["results"]["scores"]
+    right.append(
+        {"name": "another", "metrics": {"accuracy": {"value": 0.1}}}
+    )  # of a scorer whose verdicts these are not
     for completed, found in ((4, []), (3, [(3, 4)])):
         raw["results"] = {"completed_samples": completed, "scores": right}
         (tmp_path / "log.json").write_text(json.dumps(raw))
         assert [(c["stored"], c["recomputed"]) for c in read(tmp_path / "log.json").contradictions] == found
     (tmp_path / "log.json").write_text(json.dumps(_log(tmp_path, [*samples, _scored(3, "N")], accuracy=0.75)))
     assert read(tmp_path / "log.json").contradictions == [], "an accuracy over samples without a verdict is not ours"
+    epochs = [_scored(1, "C"), _scored(1, "I", epoch=2)]
+    (tmp_path / "log.json").write_text(json.dumps(_log(tmp_path, epochs, accuracy=1.0)))
+    assert read(tmp_path / "log.json").contradictions == [], "nor is one over epochs, however they are put together"
+
+
+def test_an_evaluation_that_was_interrupted_has_its_start_record_for_a_header(tmp_path: Path) -> None:
+    start = {"version": 2, "eval": {"task": "chain", "model": "openai/gpt"}}
+    with zipfile.ZipFile(tmp_path / "log.eval", "w") as archive:
+        archive.writestr("_journal/start.json", json.dumps(start))
+        archive.writestr("samples/1_epoch_1.json", json.dumps(_scored(1, "C")))
+    (row,) = read(tmp_path / "log.eval").rows
+    assert (row.case, row.model, row.outcome) == ("chain-1", "openai/gpt", "correct")
 
 
 # Which file is which
@@ -311,6 +330,14 @@ def test_a_file_of_no_known_kind_is_refused_with_the_known_kinds(tmp_path: Path)
         path.write_text(text)
         with pytest.raises(InputError, match="none of the known kinds"):
             detect(path)
+
+
+def test_a_field_that_only_rows_have_says_that_a_file_holds_them(tmp_path: Path) -> None:
+    path = _lines(tmp_path / "m.jsonl", [{"said": "4", "right one": "4"}])
+    for options in (Options(response_field="said"), Options(gold_field="right one")):
+        assert detect(path, options) == "rows"
+    with pytest.raises(InputError, match="none of the known kinds"):
+        detect(path, Options(scorer="em"))
 
 
 def test_evaluated_stad_records_are_found_and_a_failed_judge_is_invalid(tmp_path: Path) -> None:

@@ -82,6 +82,8 @@ def test_rows_that_name_nothing_are_wholes_of_cases_named_after_file_and_line(tm
                                          {"id": "a", "role": ["part:0"], "response": "4", "gold": "4"}])  # fmt: skip
     said = read(odd).warnings
     assert not [w for w in said if "no case" in w] and [w for w in said if f"{odd}:2: no role; 1 of 2" in w]
+    none = read(lines(tmp_path / "none.jsonl", [{"response": "4", "gold": "4", "right": True}] * 2))
+    assert none.warnings == [], "a file in which no row names its case or role has them by their order"
     same = lines(tmp_path / "same.jsonl", [{"id": "a", "response": r, "gold": "4"} for r in ("4", "5")])
     with pytest.raises(InputError, match=r"same\.jsonl:2: case 'a' has role 'whole' twice .*same\.jsonl:1"):
         read(same)
@@ -178,6 +180,10 @@ def test_a_missing_response_is_invalid_however_it_is_written_and_the_question_co
     rows = [{**asked, "response": r} for r in (None, float("nan"), "", "225 cm", "2.25")]
     found = read(lines(tmp_path / "n.jsonl", rows), "rows").rows
     assert [r.outcome for r in found] == ["invalid"] * 3 + ["incorrect", "correct"]
+    whose = "Sam has 14 marbles, and Tina three times as many. How many marbles does Tina have?"
+    both = {"response": "Tina has 42 and Sam has 14.", "gold": "42", "answer_type": "number"}
+    (hers, any_) = read(lines(tmp_path / "w.jsonl", [{**both, "question": whose}, both]), "rows").rows
+    assert (hers.outcome, any_.outcome) == ("correct", "invalid")
     del asked["question"]
     (unasked,) = read(lines(tmp_path / "u.jsonl", [{**asked, "response": "225 cm"}]), "rows").rows
     assert unasked.outcome != "correct"
@@ -247,7 +253,8 @@ def test_verdicts_that_differ_from_ours_are_listed_item_by_item(tmp_path: Path) 
     ]
     assert disagreement_lines(found.table, found.disagreements, 9)[1].startswith("1 verdict differs; 2 more")
     bare = read(lines(tmp_path / "bare.jsonl", [{"response": "4", "gold": "4"}]), options=options)
-    assert regrade(bare, options).table == {}  # nothing stored, nothing to compare with
+    again = regrade(bare, options)
+    assert (again.table, again.not_graded) == ({}, 0)  # nothing stored, nothing to compare with
     assert found.disagreements[0]["gold"] == ["8", "eight"] and found.disagreements[0]["response"] == "The answer is 8."
 
 

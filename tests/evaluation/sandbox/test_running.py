@@ -114,9 +114,11 @@ def test_the_same_program_comes_to_the_same_value_each_time() -> None:
     assert run_code(code) == run_code(code)
 
 
-def test_the_environment_holds_nothing_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_holds_nothing_of_ours_and_is_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     fresh = LockedPython()
+    order = _solution("import time", "return [hash('a'), hash('b'), time.tzname]")
+    assert fresh.run(order, LIMITS, False) == running.backend().run(order, LIMITS, False)
     shown = fresh.run("import os\n" + _solution("return str(dict(os.environ))"), LIMITS, False).text
     fresh.close()
     assert "sk-secret" not in str(shown) and "HOME" not in str(shown)
@@ -185,7 +187,10 @@ def test_what_has_no_text_of_its_own_is_no_answer() -> None:
 
 
 def test_variables_of_the_entry_function_come_back() -> None:
-    code = _solution("eggs = 16 - 3", "def f(): return 3", "price, found = 2.5, []", "return eggs * price")
+    # functions inside it return what they return
+    own = ("def f(n): return n + 1", "class A:", "    def g(self): return 2", "h = lambda n: n * 2")
+    code = _solution("eggs = 16 - 3", *own, "price, found = 2.5, []", "if f(2) == 3 and A().g() == 2 and h(2) == 4:",
+                     "    return eggs * price")  # fmt: skip
     for backend in (running.backend(), *_other()):
         result = backend.run(code, LIMITS, True)
         assert (result.value, result.variables) == (32.5, {"eggs": 13, "price": 2.5})
@@ -246,6 +251,8 @@ def test_all_code_form_solutions_of_gsm8k_run_and_reach_their_targets(shared: Pa
         "1. The code:\n   ```py3\n   def solution():\n       return 5\n   ```",
         "Here it is:\n    def solution():\n        return 5",
         'def solution():\n    """One\nline of words\n"""\n    return 5\nprint(solution())\nSo the answer is 5.',
+        "def solution():\n    '''One\nline of words\n'''\n    return 5\nprint(solution())\nSo the answer is 5.",
+        "def solution():\n    '''One line'''\n    return 5\nprint(solution())\nSo the answer is 5.",
     ],
 )
 def test_the_program_is_found_among_other_blocks_and_prose(answer: str) -> None:

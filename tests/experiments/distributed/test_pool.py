@@ -138,6 +138,11 @@ def test_the_cluster_that_was_named_is_joined_and_without_one_a_small_one_is_sta
     (given,) = joined
     assert given["address"] == address and ("num_cpus" in given) == (address is None)
     assert address is not None or (given["num_cpus"] >= 2 and not given["include_dashboard"])
+    for cores, workers, wanted in ((1, 6, 6), (32, 6, 32), (None, None, 1)):  # a worker takes at least one
+        monkeypatch.setattr(pools.os, "cpu_count", lambda cores=cores: cores)
+        pool: Any = SimpleNamespace(ray=ray, loading=Loading("m", serving=Serving(engine="ray", workers=workers)))
+        Pool._join(pool)
+        assert joined[-1]["num_cpus"] == wanted
 
 
 def test_a_lost_worker_is_replaced_and_only_what_is_left_of_its_item_is_done(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -357,7 +357,7 @@ def test_other_weights_or_another_recipe_are_refused(monkeypatch: pytest.MonkeyP
 def test_a_run_is_opened_in_all_layers_for_a_few_more_tokens_than_its_longest_answer_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = {n: Ask(f"c{n}", "whole", "?", "x", "text", max_tokens=n) for n in (8, 40)}
+    asked = {n: Ask(f"c{n}", "whole", "?", "x", "text", format="cot", max_tokens=n) for n in (8, 40)}
     own = [SimpleNamespace(prompt_ids=(1, 2), response_ids=(3,) * n) for n in (10, 4)]
     found = SimpleNamespace(examples=lambda *_, roles: own, per_case=lambda: (asked, None))
     identity = {"weights": "the name of a server's model"}  # which is no hash, and says nothing about the weights
@@ -365,15 +365,21 @@ def test_a_run_is_opened_in_all_layers_for_a_few_more_tokens_than_its_longest_an
     lm = SimpleNamespace(anatomy=SimpleNamespace(context=None, n_layers=3))
     target = SimpleNamespace(who="b" * 64, tokenizer=None, open_model=lambda: lm)
     monkeypatch.setattr("composcope.experiments.run.reader.read_run", lambda _: run)
-    monkeypatch.setattr("composcope.experiments.run.reader.read_config", lambda _: {"model": "m", "benchmark": "b"})
+    config = {"model": "m", "benchmark": "b", "asking": {"compat": "collapse"}}
+    monkeypatch.setattr("composcope.experiments.run.reader.read_config", lambda _: config)
     monkeypatch.setattr("composcope.experiments.models.target.load_local", lambda *_: target)
     monkeypatch.setattr(inference, "halve", lambda *given: given)
     seen: list[Any] = []
     monkeypatch.setattr(
-        InterventionTrial, "run", lambda self, *given: seen.append((self.max_new_tokens, self.seed, given))
+        InterventionTrial, "run", lambda self, *given: seen.append((self.max_new_tokens, self.seed, given)) or self
     )
-    monkeypatch.setattr(inference, "_save", lambda *_: None)
+    saved: list[Any] = []
+    monkeypatch.setattr(inference, "_save", lambda *given: saved.append(given))
     inference.intervene("patching", tmp_path, n=7, seed=5)
+    [(trial, folder, manifest, halves)] = saved
+    assert (trial.format, trial.compat, trial.limit) == ("cot", "collapse", 40), "as the run asked and judged"
+    assert folder == tmp_path / "probes" / inference.INTERVENTIONS["patching"]
+    assert manifest is run.manifest and halves == (own, 7, 5)
     inference.intervene("patching", tmp_path, layers=[2, 0, 2], max_new_tokens=6)
     with pytest.raises(InputError, match="0"):
         inference.intervene("patching", tmp_path, max_new_tokens=0)

@@ -93,6 +93,18 @@ def test_summaries_are_means_over_seeds_and_count_the_matched_trainings() -> Non
     assert "2/3" in text
 
 
+def test_intervals_of_rates_are_cut_to_what_is_possible_and_those_of_changes_are_not() -> None:
+    rows: list[Any] = [_result("grpo", 0, 0, 0, 0, 0), _result("grpo", 1, 0, 90, 90, 100)]
+    rows[0]["atoms"], rows[1]["atoms"] = {"k": 24, "n": 48}, {"k": 48, "n": 48}
+    rows[0]["delta_depth"], rows[1]["delta_depth"] = {"value": -1.0}, {"value": 3.0}
+    (found,) = study_tables.summarize(rows)
+    assert [(found[k]["low"], found[k]["high"]) for k in ("residual 4", "atoms")] == [(0.0, 1.0)] * 2
+    half = 12.706204736432095 / math.sqrt(2)  # of two values that differ by their standard deviation times this root
+    for key, spread in (("gain_seen", 0.9), ("gain_held", 0.95), ("delta_depth", 4.0)):
+        middle, reach = found[key]["value"], half * spread / math.sqrt(2)
+        assert (found[key]["low"], found[key]["high"]) == pytest.approx((middle - reach, middle + reach))
+
+
 def _graded(case: str, role: str, outcome: str, atom: str | None = None) -> Graded:
     return Graded.from_dict({"case": case, "role": role, "outcome": outcome, "atom": atom, "ask": role}, "row")
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from composcope.errors import InputError
 from composcope.experiments.console.printing import Reporter
 from composcope.experiments.interventions import data, trainers
 from composcope.experiments.interventions.recipes import resolve
@@ -31,6 +32,8 @@ def test_the_loss_is_on_the_answer_alone_and_the_seed_is_the_users(objective: st
     trainer = trainers.build(recipe, base, tokenizer, rows, tmp_path, how, Reporter(quiet=True))
     assert (trainer.args.seed, trainer.args.data_seed) == (7, 7)
     assert trainer.args.learning_rate == recipe.learning_rate
+    callbacks = {type(callback).__name__ for callback in trainer.callback_handler.callbacks}
+    assert "Progress" in callbacks and "PrinterCallback" not in callbacks, "steps are reported once, and not on stdout"
     if objective == "grpo":
         assert (trainer.args.beta, trainer.args.temperature) == (recipe.beta, recipe.temperature)
         assert (trainer.num_generations, trainer.args.max_completion_length) == (2, 24)
@@ -85,6 +88,13 @@ def test_every_setting_of_a_recipe_and_of_the_machine_reaches_the_trainer(tmp_pa
     wanted = {"max_steps": 10, "save_steps": 3, "use_cpu": False, "bf16": True, "gradient_checkpointing": True}
     assert {k: found[k] for k in wanted} == wanted
     assert not trainers._arguments(recipe, _base("cuda", 4, 1), tmp_path, how, 10)["bf16"]
+
+
+def test_only_the_first_gpu_that_is_seen_can_be_asked_for() -> None:
+    for device in (None, "cpu", "cuda", "cuda:0"):
+        assert TrainerOptions(device=device).device == device
+    with pytest.raises(InputError, match=r"--device cuda:2: .*CUDA_VISIBLE_DEVICES=2"):
+        TrainerOptions(device="cuda:2")
 
 
 @pytest.mark.parametrize(

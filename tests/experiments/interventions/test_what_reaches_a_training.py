@@ -1,0 +1,99 @@
+"""What was asked for reaches the training itself, the checkpoints that are asked, and the intervention on a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from composcope.evaluation.cases import Case, Part, case_to_dict
+from composcope.evaluation.graded import Graded
+from composcope.experiments.console.printing import Reporter
+from composcope.experiments.interventions import training, training_curve
+from composcope.experiments.interventions.trainers import TrainerOptions
+from composcope.experiments.run import read_lines, write_lines
+
+
+@pytest.mark.parametrize("last", [None, "checkpoint-3"])
+def test_a_training_has_the_base_as_asked_for_and_goes_on_from_its_last_checkpoint(
+    last: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer = SimpleNamespace(pad_token_id=None, pad_token=None, eos_token="<end>", chat_template="t")
+    sizes = ((3, True), (40, False), (5, True))
+    weights = [SimpleNamespace(numel=lambda n=n: n, requires_grad=learns) for n, learns in sizes]
+    state = SimpleNamespace(log_history=[{"loss": 1.0}], global_step=6)
+    done: dict[str, Any] = {}
+    trainer = SimpleNamespace(
+        train=lambda resume_from_checkpoint: done.update(resumed=resume_from_checkpoint),
+        state=state, model=SimpleNamespace(parameters=lambda: weights),
+    )  # fmt: skip
+    monkeypatch.setattr(
+        "composcope.model_loading.load", lambda at, **how: done.update(loaded=(at, how)) or ("base", tokenizer)
+    )
+    monkeypatch.setattr("composcope.hooks.numerics.numerics", lambda model: {"of": model})
+    monkeypatch.setattr(training, "_check_thinking", lambda *given: done.update(checked=given))
+    monkeypatch.setattr(training, "_solutions", lambda *given: ([("case", "text")], {"solutions": given}))
+    monkeypatch.setattr(training, "row", lambda *given: given)
+    monkeypatch.setattr(training, "build", lambda *given: done.update(built=given) or trainer)
+    monkeypatch.setattr(training, "last_step", lambda folder: last and folder / last)
+    monkeypatch.setattr(training, "seconds_before", lambda at: (at and at.name, 7.5))
+    monkeypatch.setattr(training, "export", lambda *given: done.update(exported=given))
+    monkeypatch.setattr(training, "prune", lambda at, keep_last: done.update(pruned=(at, keep_last)))
+    monkeypatch.setattr(training, "file_sha256", lambda path: f"sha of {path.relative_to(tmp_path)}")
+    how, reporter = TrainerOptions(seed=4, dtype="bfloat16", device="cuda"), Reporter(quiet=True)
+    recipe: Any = "recipe"
+    data: Any = "data"
+    found = training._run(recipe, SimpleNamespace(location="at", name="named"), data, tmp_path, how, reporter)  # type: ignore[arg-type]
+    assert done["loaded"] == ("at", {"dtype": "bfloat16", "device": "cuda"})
+    assert (tokenizer.pad_token, tokenizer.padding_side) == ("<end>", "left")
+    assert done["checked"] == ("recipe", tokenizer, "named")
+    rows = [("recipe", "case", "text", True)]
+    assert done["built"] == ("recipe", "base", tokenizer, rows, tmp_path, how, reporter)
+    assert done["resumed"] == (last and str(tmp_path / "checkpoints" / last))
+    assert [row["loss"] for row in read_lines(tmp_path / "log.jsonl")] == [1.0]
+    assert done["exported"] == (trainer.model, tokenizer, tmp_path, "named")
+    assert done["pruned"] == (tmp_path / "checkpoints", False)
+    assert found == {
+        "solutions": ("recipe", "data", "base", tokenizer, how, reporter), "steps": 6, "seconds_before": (last, 7.5),
+        "adapter": {"sha256": "sha of adapter/adapter_model.safetensors", "parameters": 8}, "numerics": {"of": "base"},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("template", "thinking"), [(None, None), ("t", None), ("t", True), ("t", False)])
+def test_a_checkpoint_is_asked_as_its_recipe_trains(
+    template: str | None, thinking: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases, asked = [Case("c", "q", "1", (Part("p", "1"),), depth=4)], list[Any]()
+
+    def evaluate(*given: Any, grade: Any) -> Any:
+        asked.append((*given, grade.keywords))
+        return SimpleNamespace(graded=[Graded.from_dict({"case": "c", "role": "whole", "outcome": "correct"}, "row")])
+
+    monkeypatch.setattr("composcope.evaluation.pipeline.evaluate", evaluate)
+    monkeypatch.setattr("composcope.evaluation.engines.local.LocalEngine", lambda *given: given)
+    recipe = {"objective": "sft-trace", "solutions": "self", "format": "xml", "depths": [2]}
+    recipe |= {} if thinking is None else {"thinking": thinking}
+    manifest: dict[str, Any] = {"recipe": recipe, "identity": {"seed": 3}}
+    tokenizer = SimpleNamespace(chat_template=template)
+    rows = training_curve._ask("model", tokenizer, cases, manifest, tmp_path, 8)
+    [(given, protocol, engine, journal, graded)] = asked
+    assert given is cases and engine == ("model", tokenizer) and graded == {"compat": "collapse"}
+    how = protocol.how
+    assert (how.thinking, how.prompting) == (thinking, "chat" if template else "raw")
+    assert {a.format for a in protocol.asks(cases[0], {}) if a.role == "whole"} == {"xml"}
+    assert journal.folder == tmp_path / "curve" / "step-8"
+    about = {"run": tmp_path.name, "recipe": "sft-trace (self)", "seed": 3, "step": 8, "k": 1, "n": 1}
+    assert rows == [{**about, "metric": name} for name in ("composition", "composition, held-out depths")]
+
+
+def test_a_curve_asks_the_first_cases_of_each_family_and_depth_each_part_in_one_wording(tmp_path: Path) -> None:
+    part = Part("p", "1", paraphrases=("other words",))
+    about = [("a", "f", 2), ("b", "f", 2), ("c", "f", 4), ("d", "g", 2), ("e", "f", 2)]
+    cases = [Case(name, "q", "1", (part, part), family=family, depth=depth) for name, family, depth in about]
+    write_lines(tmp_path / "evaluation.jsonl", map(case_to_dict, cases))
+    for limit, kept in ((None, "abcde"), (1, "acd"), (2, "abcd")):
+        found = training_curve._cases(tmp_path, limit)
+        assert [c.id for c in found] == [*kept]
+        assert {p.paraphrases for c in found for p in c.parts} == {()}
