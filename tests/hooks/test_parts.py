@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -250,7 +251,14 @@ def test_attention_of_another_kind_is_refused_by_the_module_that_calls_it() -> N
 
 
 @pytest.mark.parametrize("backend", ["transformer_lens", "nnsight"])
-def test_a_library_that_cannot_be_imported_is_named(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_cannot_be_imported_is_named(
+    backend: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setitem(sys.modules, backend, None)
     with pytest.raises(ModelError, match=f'backend "{backend}": {backend} cannot be imported'):
+        _module(backend)
+    monkeypatch.delitem(sys.modules, backend)
+    (tmp_path / f"{backend}.py").write_text("raise ImportError('libcudart.so: no such file')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModelError, match=rf"{backend} cannot be imported \(libcudart.so: no such file\)"):
         _module(backend)

@@ -705,7 +705,8 @@ def test_a_private_cache_grows_alone_and_unknown_kinds_of_layers_are_copied() ->
             self.keys.fill_(5)
             return self.keys, self.values
 
-    past.layers[0].__class__ = Writes
+    past.update(torch.ones(1, 2, 3, 4), torch.ones(1, 2, 3, 4), 1)
+    past.layers[0].__class__ = Writes  # the other layer only ever replaces
     other: Any = private_cache(past)
     other.update(torch.zeros(1, 2, 1, 4), torch.zeros(1, 2, 1, 4), 0)
     assert past.layers[0].keys.max() == 1 and other.layers[0].keys.min() == 5
