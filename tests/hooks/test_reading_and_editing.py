@@ -103,8 +103,13 @@ def test_gradients_reach_every_site_and_agree_with_finite_differences(name: str)
 
 def test_gradients_are_there_without_any_trainable_parameter(tmp_path: Path) -> None:
     tiny("llama").save_pretrained(tmp_path)
-    lm = load_model(tmp_path, tokenizer=object())
+    mine: Any = SimpleNamespace(pad_token_id=0)
+    lm = load_model(tmp_path, tokenizer=mine)
     assert not any(p.requires_grad for p in lm.model.parameters())
+    assert lm.tokenizer is mine
+    for opened in (tmp_path, lm.model):
+        given = replace(lm.anatomy, context=9)
+        assert load_model(opened, mine, anatomy=given).anatomy is given
     run = lm.run(ids_of(), read=[Site(0, "neuron"), Site(2, "head")])
     gradients = torch.autograd.grad(run.logits.sum(), list(run.acts.values()))
     assert all(float(g.norm()) > 0 for g in gradients)
