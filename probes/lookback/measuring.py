@@ -160,6 +160,7 @@ def iter_masses(
     for i, (prompt, response) in enumerate(zip(prompts, responses, strict=True)):
         if not len(response):
             raise InputError(f"response {i}: no tokens; a ratio needs at least one response token")
+        check_last(lm, response, f"response {i}")
         window = Window(len(prompt) - 1, len(prompt) + len(response) - 1, layouts[i].ranges)
         requests.append(Request([*prompt, *response[:-1]], masses=window))
     for i, got in capture(lm, requests, max_tokens=max_tokens, notes=notes):

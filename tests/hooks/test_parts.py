@@ -182,12 +182,18 @@ def test_a_tap_of_an_output_refuses_what_is_no_tensor_or_has_no_heads() -> None:
             module(x)
 
 
-def test_a_hook_of_states_refuses_a_module_that_is_called_without_any() -> None:
-    module = _Takes()
-    with hooked([ModuleHook(module, "in", lambda y: y + 1)], 1):
-        assert torch.equal(module(torch.zeros(1, 2, 4)), torch.ones(1, 2, 4))
+@pytest.mark.parametrize("side", ["in", "out"])
+@pytest.mark.parametrize("shape", [(1, 2, 4), (2, 4)])
+def test_hooks_of_states_change_them_in_their_order_however_they_are_passed(side: Any, shape: tuple[int, ...]) -> None:
+    module, x, seen = _Takes(), torch.zeros(shape), []
+    changes = (lambda y: y + 1, lambda y: 3 * y, lambda y: seen.append(y.shape))
+    with hooked([ModuleHook(module, side, change) for change in changes], 1):
+        for given in ((x,), {}), ((), {"hidden_states": x}):
+            found = module(*given[0], **given[1])
+            assert torch.equal(found, torch.full(shape, 3.0)) and seen.pop() == (1, 2, 4)
         with pytest.raises(ModelError, match="without hidden states"):
             module(3)
+    assert module(x) is x
 
 
 def _event(name: str, module: Any, gives: float, takes: float | None = None) -> Event:
