@@ -11,10 +11,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from composcope.errors import ModelError
+from composcope.errors import InputError, ModelError
 from composcope.hooks import Model, Site, experts, load_model
 from composcope.hooks.anatomy import _stated_experts
 from composcope.hooks.backends.transformers import _expert_tap
+from composcope.hooks.edits import Patch
+from composcope.hooks.interchange import interchange
 
 from ..tiny_models import tiny
 
@@ -145,6 +147,9 @@ def test_mistakes_with_experts_are_one_clear_line() -> None:
         with pytest.raises(ModelError, match=text) as error:
             lm.run(IDS, read=[site])
         assert "\n" not in str(error.value)
+    patched = Patch(Site(1, "neuron", 3), 2, torch.zeros(56))
+    with pytest.raises(InputError, match=r"row 0: .*expert=3\) cannot be patched in rows"):
+        interchange(mixture, [5, 6, 7], [[patched]], [2])
     last = Site(0, "neuron", 3)
     assert mixture.run(IDS, read=[last]).acts[last].shape == (*IDS.shape, 56)
     layer = replace(mixture.anatomy.layers[0], down=dense.anatomy.layers[0].down)

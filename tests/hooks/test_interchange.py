@@ -375,6 +375,7 @@ def test_rows_of_knockouts_and_skips_by_layer_and_position() -> None:
         (lambda lm: interchange(lm, IDS, [[]], [0, 14]), "read [0, 14]"),
         (lambda lm: interchange(lm, IDS, [[]], [-1]), "read [-1]"),
         (lambda lm: interchange(lm, IDS, [[]], [12, 13], targets=[1]), "1 targets for 2 positions"),
+        (lambda lm: interchange(lm, IDS, [[]], [13], targets=[1, 2]), "2 targets for 1 positions"),
         (lambda lm: interchange(lm, IDS, [[]], [13], targets=[97]), "token id 97: the model's vocabulary has 97"),
         (lambda lm: interchange(lm, IDS, [[]], [13], tokens=[0, -1]), "token id -1"),
         (lambda lm: forced(lm, IDS, [[1], []], [[]]), "continuation 1: no token"),

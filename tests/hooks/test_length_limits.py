@@ -133,6 +133,10 @@ def test_buffers_that_a_pass_replaces_or_writes_are_put_back(lm: Model) -> None:
             change()
             assert buffers(lm) != before
         assert rotary.inv_freq is held and buffers(lm) == before
+        with pytest.raises(KeyError), length_limits.keep_rotary_angles(lm.model):
+            change()
+            raise KeyError
+        assert rotary.inv_freq is held and buffers(lm) == before
         assert dict(rotary.named_buffers(recurse=False)).keys() == here.keys()
 
 

@@ -207,8 +207,9 @@ def test_statistics_survive_sharp_predictions_and_impossible_entries() -> None:
     assert shut.log_prob[0] == -torch.inf
     none = vocabulary_statistics(Head(weight, bias, None, 1.0), torch.ones(0, 1), torch.zeros(0, dtype=torch.long))
     assert [x.shape for x in (none.mean, none.variance, none.log_prob)] == [(0,)] * 3
-    ends = vocabulary_statistics(Head(weight, bias, None, 1.0), torch.ones(2, 1), torch.tensor([0, 999]))
-    assert ends.log_prob[0] == pytest.approx(-25, abs=1e-3) and ends.log_prob[1] == -torch.inf
+    every = vocabulary_statistics(Head(weight, bias, None, 1.0), torch.ones(1000, 1), torch.arange(1000), tile=64)
+    torch.testing.assert_close(every.log_prob[:500], log_p, atol=1e-8, rtol=1e-6)
+    assert (every.log_prob[500:] == -torch.inf).all(), "also the first and the last entry of a tile"
     for outside in (-1, 1000):
         with pytest.raises(InputError, match="the head has 1000 entries"):
             vocabulary_statistics(Head(weight, bias, None, 1.0), torch.ones(1, 1), torch.tensor([outside]))
@@ -223,13 +224,10 @@ def test_scores_are_divided_by_the_root_of_the_width_unless_the_model_says_other
     assert _options(call) == {"scaling": used, "softcap": None, "sinks": None, "window": None}
 
 
-def test_a_head_that_transforms_its_logits_otherwise_is_refused() -> None:
+@pytest.mark.parametrize("change", [lambda x: x**3, lambda x: x + 1, lambda x: x - 1])
+def test_a_head_that_transforms_its_logits_otherwise_is_refused(change: Any) -> None:
     model = tiny("llama")
-
-    def cubed(module: torch.nn.Module, args: Any, output: Any) -> Any:
-        return output**3
-
-    model.get_submodule("lm_head").register_forward_hook(cubed)
+    model.get_submodule("lm_head").register_forward_hook(lambda _module, _args, output: change(output))
     with pytest.raises(ModelError, match="soft cap nor a scale"):
         head_of(model)
     model.get_submodule("lm_head")._forward_hooks.clear()

@@ -99,8 +99,11 @@ def test_a_hook_point_that_is_not_what_transformers_has_there_is_refused(
         acts = {s: 1.1 * x for s, x in run.acts.items()}
         return run._replace(acts=acts) if field == "acts" else run._replace(logits=1.1 * run.logits)
 
+    uses: list[dict[str, Any]] = [{"read": [site]}, {"edit": {site: lambda x: 2 * x}}]
+    given, checked = uses[edited], uses[not edited]
+    with torch.no_grad():
+        lm.run(ids_of(), **checked)  # says nothing about the other use
     monkeypatch.setattr(lm.library, "_direct", other)
-    given: dict[str, Any] = {"edit": {site: lambda x: 2 * x}} if edited else {"read": [site]}
     for _ in range(2):
         with pytest.raises(ModelError, match=text), torch.no_grad():
             lm.run(ids_of(), **given)

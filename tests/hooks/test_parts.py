@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -181,12 +182,18 @@ def test_a_tap_of_an_output_refuses_what_is_no_tensor_or_has_no_heads() -> None:
             module(x)
 
 
-def test_a_hook_of_states_refuses_a_module_that_is_called_without_any() -> None:
-    module = _Takes()
-    with hooked([ModuleHook(module, "in", lambda y: y + 1)], 1):
-        assert torch.equal(module(torch.zeros(1, 2, 4)), torch.ones(1, 2, 4))
+@pytest.mark.parametrize("side", ["in", "out"])
+@pytest.mark.parametrize("shape", [(1, 2, 4), (2, 4)])
+def test_hooks_of_states_change_them_in_their_order_however_they_are_passed(side: Any, shape: tuple[int, ...]) -> None:
+    module, x, seen = _Takes(), torch.zeros(shape), []
+    changes = (lambda y: y + 1, lambda y: 3 * y, lambda y: seen.append(y.shape))
+    with hooked([ModuleHook(module, side, change) for change in changes], 1):
+        for given in ((x,), {}), ((), {"hidden_states": x}):
+            found = module(*given[0], **given[1])
+            assert torch.equal(found, torch.full(shape, 3.0)) and seen.pop() == (1, 2, 4)
         with pytest.raises(ModelError, match="without hidden states"):
             module(3)
+    assert module(x) is x
 
 
 def _event(name: str, module: Any, gives: float, takes: float | None = None) -> Event:
@@ -250,7 +257,14 @@ def test_attention_of_another_kind_is_refused_by_the_module_that_calls_it() -> N
 
 
 @pytest.mark.parametrize("backend", ["transformer_lens", "nnsight"])
-def test_a_library_that_cannot_be_imported_is_named(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_cannot_be_imported_is_named(
+    backend: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setitem(sys.modules, backend, None)
     with pytest.raises(ModelError, match=f'backend "{backend}": {backend} cannot be imported'):
+        _module(backend)
+    monkeypatch.delitem(sys.modules, backend)
+    (tmp_path / f"{backend}.py").write_text("raise ImportError('libcudart.so: no such file')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModelError, match=rf"{backend} cannot be imported \(libcudart.so: no such file\)"):
         _module(backend)

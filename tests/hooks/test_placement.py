@@ -107,6 +107,32 @@ def test_what_identifies_packed_weights_holds_their_scales_and_every_piece() -> 
     assert list(tensors_in((1, [2, (3,)], 4))) == [1, 2, 3, 4]
 
 
+class Kept(nn.Module):
+    """Keeps a state of its own in a checkpoint, as quantized modules do."""
+
+    def __init__(self, *state: Any):
+        super().__init__()
+        self.state = state
+
+    def get_extra_state(self) -> Any:
+        return self.state
+
+
+def test_type_shape_numbers_and_settings_are_part_of_what_identifies_weights() -> None:
+    def identity(*state: Any) -> str:
+        model: Any = tiny("llama")
+        model.kept = Kept(*state)
+        return load_model(model).identity
+
+    kept = [
+        (torch.zeros(2),), (torch.zeros(1, 2),), (torch.zeros(2, dtype=torch.int32),), (torch.ones(2),),
+        (torch.zeros(2), 64), (torch.zeros(2), 32), (torch.zeros(1), torch.zeros(1)),
+        *((torch.quantize_per_tensor(torch.tensor([x]), 0.5, 0, torch.qint8),) for x in (0.0, 1.0)),
+    ]  # fmt: skip
+    names = [identity(*state) for state in kept]
+    assert len(set(names)) == len(kept) and identity(torch.zeros(2), 64) == names[4]
+
+
 class Int8Linear(nn.Module):
     """Eight-bit weights with a scale per row, unpacked on the way: differentiable in its input, no float weight."""
 
@@ -231,13 +257,15 @@ def packed(model: Any) -> Any:
 
 
 def test_tensors_made_of_tensors_are_read_and_name_the_model_by_what_they_hold() -> None:
-    lm, other = load_model(packed(tiny("llama"))), packed(tiny("llama"))
+    lm, other, scaled = load_model(packed(tiny("llama"))), packed(tiny("llama")), packed(tiny("llama"))
     here = plain(replaced(tiny("llama"), Int8Linear))
     assert isinstance(lm.model.model.layers[1].mlp.down_proj.weight, Packed)  # type: ignore[union-attr, index]
     assert_alike(lm, here, 1e-5)
     assert load_model(packed(tiny("llama"))).identity == lm.identity
     other.model.layers[2].mlp.down_proj.weight.codes[0, 0] += 1
     assert load_model(other).identity != lm.identity, "one code of one weight"
+    scaled.model.layers[2].mlp.down_proj.weight.scale[0] *= 2
+    assert load_model(scaled).identity != lm.identity, "one scale of one row"
 
 
 def test_weights_that_are_packed_tensors_are_not_widened() -> None:
@@ -312,6 +340,14 @@ def test_gradients_that_only_pass_around_a_kernel_are_refused(part: str) -> None
         with pytest.raises(ModelError, match=rf"no gradient (passes through {path} \(Kernel\)|reaches)"):
             needs(lm)
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+def test_a_norm_without_gradients_is_found_though_it_has_no_width_of_its_own() -> None:
+    model: Any = tiny("llama")
+    norm = model.model.layers[1].post_attention_layernorm
+    norm.forward = torch.no_grad()(norm.forward)
+    with pytest.raises(ModelError, match=r"through model.layers.1.post_attention_layernorm \(LlamaRMSNorm\)"):
+        GRADIENTS[0](load_model(model))
 
 
 def test_kernels_without_gradients_are_refused_by_the_probe_that_needs_them_and_by_no_other() -> None:

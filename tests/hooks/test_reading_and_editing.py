@@ -103,8 +103,13 @@ def test_gradients_reach_every_site_and_agree_with_finite_differences(name: str)
 
 def test_gradients_are_there_without_any_trainable_parameter(tmp_path: Path) -> None:
     tiny("llama").save_pretrained(tmp_path)
-    lm = load_model(tmp_path, tokenizer=object())
+    mine: Any = SimpleNamespace(pad_token_id=0)
+    lm = load_model(tmp_path, tokenizer=mine)
     assert not any(p.requires_grad for p in lm.model.parameters())
+    assert lm.tokenizer is mine
+    for opened in (tmp_path, lm.model):
+        given = replace(lm.anatomy, context=9)
+        assert load_model(opened, mine, anatomy=given).anatomy is given
     run = lm.run(ids_of(), read=[Site(0, "neuron"), Site(2, "head")])
     gradients = torch.autograd.grad(run.logits.sum(), list(run.acts.values()))
     assert all(float(g.norm()) > 0 for g in gradients)
@@ -707,7 +712,8 @@ def test_a_private_cache_grows_alone_and_unknown_kinds_of_layers_are_copied() ->
             self.keys.fill_(5)
             return self.keys, self.values
 
-    past.layers[0].__class__ = Writes
+    past.update(torch.ones(1, 2, 3, 4), torch.ones(1, 2, 3, 4), 1)
+    past.layers[0].__class__ = Writes  # the other layer only ever replaces
     other: Any = private_cache(past)
     other.update(torch.zeros(1, 2, 1, 4), torch.zeros(1, 2, 1, 4), 0)
     assert past.layers[0].keys.max() == 1 and other.layers[0].keys.min() == 5

@@ -268,6 +268,14 @@ def test_an_altered_step_shows_where_the_answer_comes_from(rule: Rule, quantity:
     assert all(r["n_undefined"] == 0 for r in got.table if r["quantity"] == "kept_same" and " - " not in r["group"])
 
 
+def test_parts_asked_in_another_way_are_no_parts_here() -> None:
+    lm, examples = played(follows)
+    others = [
+        replace(e, role=f"{e.role}:later", gold=Gold("99", "number", "cot")) for e in examples if "part" in e.role
+    ]
+    assert over_examples(lm, [*examples, *others]).values == over_examples(lm, examples).values
+
+
 def test_the_bar_ends_when_every_prompt_has_been_continued() -> None:
     lm, examples = played(follows)
     totals: dict[str, int] = {}

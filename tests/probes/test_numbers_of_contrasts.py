@@ -264,6 +264,28 @@ def test_rows_of_kinds_within_cases_take_the_cases_that_have_both() -> None:
         tables.group_rows("q", [])
 
 
+def test_rows_of_groups_and_of_kinds_are_as_sure_as_what_cases_share_allows() -> None:
+    rng, found = np.random.default_rng(3), []
+    for group in ("failure", "success"):
+        for i, shared in enumerate(np.repeat(rng.normal(size=(8, 2)), 2, axis=0)):
+            for kind, x in zip(("composition", "part"), shared + 0.1 * rng.normal(size=2), strict=True):
+                found.append((_example(f"{group}{i}", group, kind=kind, cluster=f"{group}{i // 2}"), float(x)))
+    near = [i // 2 for i in range(16)]
+    sides = {(k, g): np.array([x for e, x in found if (e.kind, e.group) == (k, g)])
+             for k in ("composition", "part") for g in ("failure", "success")}  # fmt: skip
+    rows = tables.group_rows("q", found)
+    assert len(rows) == 8
+    for row in rows:
+        kinds, groups = row["kind"].split(" - "), row["group"].split(" - ")
+        a, *b = (sides[k, g] for k in kinds for g in groups)
+        if len(groups) > 1:
+            want = effects.difference_interval(a, b[0], (near, [i + 8 for i in near]))
+        else:
+            want = effects.mean_interval(a - b[0] if b else a, near)
+        assert [row[k] for k in ("value", "low", "high")] == pytest.approx([*want[:3]]), row
+        assert row["interval"] == want.interval
+
+
 def test_parts_of_a_kind_are_averaged_within_their_case_before_cases_are() -> None:
     e = [_example("a", role=f"part:{i}", kind="part") for i in range(2)]
     cells = tables.by_case(
@@ -300,8 +322,12 @@ def test_regression_adjusts_for_what_varies_as_far_as_pairs_reach() -> None:
     design = np.column_stack([np.ones(12), x, y])
     assert names == ["x", "y"] and row["value"] == pytest.approx(np.linalg.lstsq(design, d, rcond=None)[0][0])
     assert row["unadjusted"] == pytest.approx(d.mean())
-    fit = dependence.regression(d, design)
-    assert (row["p"], row["low"], row["high"]) == pytest.approx((fit.p, *fit.interval(0.95)))
+    residuals = d - design @ np.linalg.lstsq(design, d, rcond=None)[0]
+    for level, near in ((0.95, None), (0.8, [i // 2 for i in range(12)])):
+        row, _ = tables.adjusted(d, {"x": x, "y": y}, near, level)
+        fit, left = dependence.regression(d, design, near), effects.hedges_g_paired(row["value"] + residuals, level, near)
+        assert (row["p"], row["low"], row["high"]) == pytest.approx((fit.p, *fit.interval(level)))
+        assert [row[k] for k in ("effect", "effect_low", "effect_high")] == pytest.approx([*left[:3]])
     assert tables.adjusted(d[:4], {"x": x[:4]}) == ({}, []) and tables.adjusted(d[:5], {"x": x[:5]})[1] == ["x"]
     alone, both = (tables.adjusted(d, {"x": x, **more}) for more in ({}, {"twice": 2 * x}))
     assert both[1] == ["x", "twice"] and both[0]["value"] == pytest.approx(alone[0]["value"]), "x gives the second"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import random
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from fnmatch import fnmatch
@@ -495,6 +497,29 @@ def test_settings_of_probes_reach_the_function_that_measures(name: str, monkeypa
     (given,) = got
     assert {k: v for k, v in given.items() if k != "progress"} == REACH[name]
     assert given.get("progress", "bar") == "bar"
+
+
+@pytest.mark.parametrize("probe", PROBES)
+def test_whatever_a_probe_draws_is_drawn_from_its_seed(lm: Model, probe: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+
+    def told(make: Callable[..., Any]) -> Callable[..., Any]:
+        def seeded(*given: Any) -> Any:
+            seed = given[-1]  # of a method, after the generator
+            if sys._getframe(1).f_globals["__name__"].startswith("composcope."):  # libraries draw, too
+                drawn.append(seed)
+            return make(*given)
+
+        return seeded
+
+    monkeypatch.setattr(np.random, "default_rng", told(np.random.default_rng))
+    monkeypatch.setattr(random, "Random", told(random.Random))
+    generator = type("Told", (torch.Generator,), {"manual_seed": told(torch.Generator.manual_seed)})
+    monkeypatch.setattr(torch, "Generator", generator)
+    run: Any
+    run, examples = PROBED[probe](lm)
+    run(examples, seed=4711, **({"controls": ("identity", "random", "noise")} if probe == "patching" else {}))
+    assert drawn and {str(seed).partition("/")[0] for seed in drawn} == {"4711"}
 
 
 def test_failures_without_a_match_are_paired_at_random_and_this_is_said(lm: Model) -> None:
