@@ -21,22 +21,36 @@ from composcope.evaluation.builders.scaffolds import Settings
 from composcope.experiments.building import benchmarks, scaffolds
 from composcope.experiments.cli import build, main, organism, root, studies
 from composcope.experiments.cli.doctor import _row
-from composcope.experiments.config import Config
+from composcope.experiments.config import Asking, Config, Serving
 from composcope.experiments.evaluating import auditing, evaluate, merge
 from composcope.experiments.figures.catalog import look
+from composcope.experiments.interventions.recipes import resolve
 from composcope.experiments.models import target
 from composcope.experiments.organism import train
+from composcope.experiments.organism.plants import recipes
 from composcope.experiments.organism.recipe import recipe_of
-from composcope.experiments.run import reader, summary
+from composcope.experiments.organism.weights import CROSSED, path
+from composcope.experiments.run import compare, reader, summary
+from composcope.experiments.studies import analyzing
 from composcope.experiments.studies.analyzing import AnalysisOptions
 
+from .test_command_line import LEAVES
+
 P = Path
+
+
+def _opened(model: str, option: str) -> Any:
+    """What stands for an engine that a command opens: its model, the option that names it, and its key."""
+    return (model, option), {"key_env": "h=K"}
+
+
 HANDED: list[tuple[str, str, dict[str, Any]]] = [
     ("build compositional-gsm i.jsonl -o o --gold g --size 7 --max-ratio 3 --samples 8 --minimum 2 "
-     "--reviewed r --seed 4",
+     "--reviewed r --seed 4 --solver s --solver t --api-key-env h=K",
      "building.benchmarks.compositional_gsm",
      {"out": P("o"), "items": P("i.jsonl"), "gold": P("g"), "size": 7, "rules": {"max_ratio": 3.0}, "samples": 8,
-      "minimum": 2, "reviewed": P("r"), "seed": 4, "solvers": []}),
+      "minimum": 2, "reviewed": P("r"), "seed": 4,
+      "solvers": [_opened("s", "--solver"), _opened("t", "--solver")]}),
     ("build temporal f.csv -o o --plan harder --per-cell 3 --paraphrases 2 --gate-boundaries --min-gap 1.5 --seed 4",
      "building.benchmarks.temporal",
      {"out": P("o"), "facts": P("f.csv"), "plan": "harder", "per_cell": 3, "paraphrases": 2, "gate_boundaries": True,
@@ -48,10 +62,16 @@ HANDED: list[tuple[str, str, dict[str, Any]]] = [
      "building.benchmarks.synthetic",
      {"out": P("o"), "families": ["spatial", "kinship"], "depths": [3], "per_cell": 2, "distractors": 1, "seed": 4}),
     ("build scaffolds b.jsonl -o o --human --sharing rotate --limit 3 --max-steps 4 --max-tokens 50 --temperature 0.5 "
-     "--attempts 2 --seed 4", "building.scaffolds.scaffolds",
-     {"out": P("o"), "benchmark": "b.jsonl", "teachers": [], "judge": None, "solver": None, "human": True,
+     "--attempts 2 --seed 4 --teacher t --teacher u --judge j --solver s --api-key-env h=K",
+     "building.scaffolds.scaffolds",
+     {"out": P("o"), "benchmark": "b.jsonl", "teachers": [_opened("t", "--teacher"), _opened("u", "--teacher")],
+      "judge": _opened("j", "--judge"), "solver": _opened("s", "--solver"), "human": True,
       "sharing": "rotate", "limit": 3, "settings": {"max_steps": 4, "max_tokens": 50, "temperature": 0.5, "attempts": 2,
                                                    "seed": 4}}),
+    ("build skills r -o o --teacher t --clusters 5 --skills 3 --embedding e --seed 4 --api-key-env h=K",
+     "building.scaffolds.skills",
+     {"out": P("o"), "records": P("r"), "teacher": _opened("t", "--teacher"), "clusters": 5, "n_skills": 3,
+      "embedding": P("e"), "seed": 4}),
     ("probe RUN --shard 1/2", "investigate.probe_shard", {"folder": P("RUN"), "shard": "1/2", "quiet": False}),
     ("diagnose RUN -m M --cases 3 --case a --case b --seed 4 -q", "diagnosis.job.diagnose",
      {"run": P("RUN"), "model": "M", "cases": 3, "ids": ["a", "b"], "seed": 4, "quiet": True}),
@@ -78,10 +98,9 @@ HANDED: list[tuple[str, str, dict[str, Any]]] = [
      "interventions.inference.intervene",
      {"recipe": "steering", "model": "M", "n": 3, "layers": [0, 2], "max_new_tokens": 9, "seed": 4}),
     ("study interventions -o o -m organism:low --seeds 2 --size full --second none", "interventions.study.run", {}),
-    ("study human b.jsonl --per-person 5 --answers 2 --seed 4", "studies.analyzing.human_assignment",
-     {"benchmark": "b.jsonl"}),
-    ("study sizes A B --size A=3 --seed 4", "studies.analyzing.analyze",
-     {"name": "sizes", "runs": [P("A"), P("B")]}),
+    ("study human b.jsonl --per-person 5 --answers 2 --sheet s --key k --seed 4", "studies.analyzing.human_assignment",
+     {"benchmark": "b.jsonl",
+      "options": AnalysisOptions(per_person=5, answers=2, sheet=P("s"), key=P("k"), seed=4)}),
     ("study why --series S -m M -o o --cases 3 --seed 4", "studies.confusion.run_study",
      {"series": [P("S")], "models": ["M"], "out": P("o"), "cases": 3, "seed": 4}),
     ("study calibration -o o --draws 3 --seed 4", "studies.calibration.conduct",
@@ -90,9 +109,58 @@ HANDED: list[tuple[str, str, dict[str, Any]]] = [
      "studies.running.conduct", {"out": P("o"), "probes": True, "report": True}),
     ("organism train --dose low --seed 4 --steps 5 --dose-steps 7 --out o", "organism.train.train",
      {"dose": "low", "seed": 4, "out": P("o")}),
-    ("intervene --recipe sft-answer -m organism:none -o o --rank 3 --save-every 5 --max-steps 7 --seed 4",
+    ("intervene --recipe sft-answer -m organism:none -o o --rank 3 --save-every 5 --max-steps 7 --seed 4 "
+     "--dtype float32 --device meta",
      "interventions.training.train", {"model": "organism:none", "out": P("o")}),
-    ("demo -o o --seed 4", "demo.run_demo", {"out": P("o"), "seed": 4}),
+    ("demo -o o --seed 4 --device cpu", "demo.run_demo", {"out": P("o"), "seed": 4, "device": "cpu"}),
+    ("fetch gemma --to F", "models.resolve.fetch", {"name": "gemma", "folder": P("F")}),
+    ("bench -m M --asks 24 --rounds 3 --threads 2 --only a,b --lm-eval-python P", "bench.real.bench_real",
+     {"model": "M", "asks": 24, "rounds": 3, "threads": 2, "only": ["a", "b"], "lm_eval_python": "P"}),
+    ("investigate -m M -b cases.jsonl -o o --no-diagnose", "investigate.investigate",
+     {"out": P("o"), "contrast": True, "diagnose": False}),
+    ("evaluate -m M -b cases.jsonl -o o", "investigate.investigate",
+     {"out": P("o"), "contrast": False, "diagnose": False}),
+    ("probe RUN -m organism:low --device cpu --probes min-k --probe-cases 3 --case-details 1 --position prompt-end "
+     "--rows-dtype float32", "investigate.investigate", {"out": P("RUN"), "ask": False, "report": None}),
+    ("organism train --all --crossed --architecture qwen3 --size 8M --device cpu --seed 4 --out o",
+     "organism.train.train",
+     {"dose": next(iter(CROSSED)), "device": "cpu", "seed": 4, "out": P("o"),
+      "recipe": recipe_of(next(iter(CROSSED)), "8M", "qwen3")}),
+    ("organism measure organism:none --n 20 --device meta", "organism.card.measure_folder",
+     {"folder": path("none"), "n": 20, "device": "meta"}),
+    ("organism card RUN --out o --seed 4 --n 20 --crossed", "organism.card.ship",
+     {"trained": {4: P("RUN/seed-4")}, "doses": [next(iter(CROSSED))], "shipped": 4, "out": P("o"), "n": 20}),
+    ("organism plant --cause lost --cause shortcut --variant seven-on --variant ends --block 2 --block 1 "
+     "--appended 1 --seed 4 --steps 9 --n 30 --out o", "organism.plants.making.make",
+     {"plant": recipes.Plant("o", recipes.mixture(recipes.graft("lost", "seven-on", 2),
+                                                  recipes.graft("shortcut", "ends", 1)), 4, 9, "twin", 1),
+      "folder": P("o"), "n": 30}),
+    ("organism plant --cause lost --base crossed-both --out o", "organism.plants.making.make",
+     {"plant": recipes.Plant("o", grafts := (recipes.graft("lost", base="crossed-both"),), 0,
+                             recipes.steps_of(grafts, "crossed-both"), "crossed-both")}),
+    ("organism plant --cause follower --seed 4 --n 30 --out o", "organism.plants.written.ship",
+     {"kind": "follower", "seed": 4, "n": 30, "folder": P("o")}),
+    ("organism plant --shipped --n 30 --out o", "organism.plants.making.make",
+     {"plant": (first := next(iter(recipes.SHIPPED.values()))), "folder": P("o") / first.name, "n": 30}),
+    ("intervene --recipe grpo -m organism:none -o o --train t --evaluation e --format cot --thinking --prompts 4 "
+     "--epochs 2 --learning-rate 0.1 --rank 5 --alpha 3 --beta 0.1 --generations 3 --prompts-per-step 2 "
+     "--micro-batch 2 --max-tokens 9 --depths 4 --seed 4", "interventions.data.training_set",
+     {"source": "t", "evaluation": "e", "seed": 4, "recipe": resolve(
+         "grpo", None, [4], format="cot", thinking=True, prompts=4, epochs=2, learning_rate=0.1, rank=5, alpha=3,
+         beta=0.1, generations=3, prompts_per_step=2, micro_batch=2, max_tokens=9)}),
+    ("intervene --recipe sft-trace --preset v3 -m organism:none -o o --solutions self --examples-per-step 3",
+     "interventions.data.training_set",
+     {"recipe": resolve("sft-trace", "v3", solutions="self", examples_per_step=3)}),
+    *((f"study {name} A B --seed 4 {options}".strip(), "studies.analyzing.analyze",
+       {"name": name, "runs": [P("A"), P("B")], "options": AnalysisOptions(seed=4, **of)})
+      for name, (options, of) in ({name: ("", {}) for name in studies.ABOUT} | {
+          "formats": ("--reference R", {"reference": "R"}), "sizes": ("--size A=3", {"sizes": ("A=3",)}),
+          **dict.fromkeys(("taxonomy", "tiers"), ("--annotations f", {"annotations": P("f")})),
+          "adjudicator": ("--sheet s --key k --sample 7", {"sheet": P("s"), "key": P("k"), "sample": 7}),
+          "profiles": ("--within 5", {"within": 5.0}), "filtering": ("--kept f", {"kept": P("f")})}).items()),
+    *((f"study {name} -m organism:none -d x -d y -o o --limit 3 --probe-cases 2 --seed 4 --no-probes --no-report",
+       "studies.running.conduct", {"out": P("o"), "probes": False, "report": False})
+      for name in (*studies.PAPERS, "validity")),
 ]  # fmt: skip
 
 
@@ -112,6 +180,8 @@ def _handed(words: str, job: str, folder: Path, monkeypatch: pytest.MonkeyPatch)
         '{"model": "organism:control", "benchmark": "organism:mixed", "protocol": "scaffolding"}'
     )
     (folder / "rows.jsonl").write_text("{}")
+    (folder / "cases.jsonl").write_text('{"id": "c", "question": "1 + 1?", "answer": "2"}')
+    (folder / "RUN" / "seed-4" / next(iter(CROSSED)) / "model").mkdir(parents=True, exist_ok=True)
     place, name, signature = _job(job)
     given: list[dict[str, Any]] = []
 
@@ -120,6 +190,7 @@ def _handed(words: str, job: str, folder: Path, monkeypatch: pytest.MonkeyPatch)
         raise InputError("handed over")
 
     with monkeypatch.context() as patched:
+        patched.setattr(target, "open_role", lambda *args, **options: (args, options))
         patched.setattr(place, name, handed)
         assert main(shlex.split(words)) == 1
     return given[0]
@@ -139,6 +210,32 @@ def test_a_command_hands_over_what_it_was_given(
     values = {**given, **{k: v for o in given.values() for k, v in getattr(o, "__dict__", {}).items()}}
     for option, value in MORE.get(words.split(" -o")[0], {}).items():
         assert values[option] == value
+
+
+ELSEWHERE = {
+    ("investigate", "--config"), ("investigate", "--dry-run"), ("evaluate", "--config"), ("evaluate", "--dry-run"),
+    ("score", "--audit"), ("score", "--judge"), ("score", "--api-key-env"), ("score", "--seed"), ("compare", "--out"),
+    ("plot", "--list"), ("report", "--out"), ("report", "--single-file"), ("view", "--port"), ("docs", "--open"),
+    ("bench", "--preset"), ("bench", "--docs"), ("organism measure", "--out"), ("organism plant", "--list"),
+    ("study validity", "--trainings"), ("intervene", "--curve"), ("intervene", "--limit"),
+    *((f"study {name}", "--out") for name in (*studies.ABOUT, "human")),
+    *((f"study {name}", "--models") for name in (*studies.PAPERS, "validity")),
+}  # fmt: skip
+"""Options that are not handed to one function; other tests of commands have them."""
+OF_A_RUN = {f"--{n.replace('_', '-')}" for section in (Config, Asking, Serving) for n in section.model_fields}
+"""Options of ``test_options_reach.py``."""
+
+
+def test_every_option_of_every_command_has_its_row() -> None:
+    rows = [[word.partition("=")[0] for word in shlex.split(words)] for words, _, _ in HANDED]
+    lost = set()
+    for words, command in LEAVES.items():
+        known = {"--json", "--quiet", "--plugin", "--help"}
+        known |= OF_A_RUN if words[0] in ("investigate", "evaluate", "probe", "study") else set()
+        known |= {word for row in rows if tuple(row[: len(words)]) == words for word in row}
+        options = [o for o in command.params if o.param_type_name == "option"]
+        lost |= {(" ".join(words), o.opts[0]) for o in options if not {*o.opts, *o.secondary_opts} & known}
+    assert lost == ELSEWHERE
 
 
 @pytest.mark.parametrize(("words", "job"), QUIET)
@@ -192,6 +289,29 @@ def test_an_audit_is_handed_on_and_the_exit_code_says_whether_answers_are_invali
         assert main(score) == main(["merge", "A", "B", "-o", "o"]) == code
         found.n_invalid = 0
     assert given == [((found, tmp_path, "5", "J"), {"seed": 4, "key_env": "h=K"})] * 2
+
+
+@pytest.mark.parametrize("words", [*(f"{name} A" for name in studies.ABOUT), "human b.jsonl"])
+def test_an_analysis_is_written_into_the_folder_that_was_given(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Any] = []
+    found = SimpleNamespace(to_dict=dict)
+    for name in ("analyze", "human_assignment"):
+        monkeypatch.setattr(analyzing, name, lambda *_: found)
+    monkeypatch.setattr(analyzing, "write", lambda *args: written.append(args))
+    assert [main(["study", *words.split(), "--json", *more]) for more in ([], ["-o", "o"])] == [0, 0]
+    assert written == [(found, P("o"))]
+
+
+def test_a_comparison_is_written_where_it_was_asked_for_with_what_was_found(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(compare, "compare_runs", lambda *_, **__: {"n": 1})
+    monkeypatch.setattr(compare, "comparison_lines", lambda found: [f"{found['n']} case"])
+    monkeypatch.setattr("composcope.experiments.report.write_comparison", lambda *args: given.append(args) or P("page"))
+    assert [main(["compare", "A", "B", *more]) for more in ([], ["-o", "o"])] == [0, 0]
+    assert given == [(P("A"), P("B"), P("o"), {"n": 1})]
+    assert capsys.readouterr().out == "1 case\n1 case\npage: page\n"
 
 
 def test_a_report_is_written_into_the_folder_that_was_given_and_one_over_several_into_none_of_them(
@@ -263,6 +383,7 @@ def test_a_build_prints_its_counts_or_all_that_is_known_of_it(
     counts = {"cases": 31, "rejected": 22, "review": 13}
     built = {"out": "o", "counts": counts, "rejected_by_reason": {"code": 22}, "report": {"depths": 3}}
     monkeypatch.setattr(f"composcope.experiments.{job}", lambda *_, **__: built)
+    monkeypatch.setattr(target, "open_role", lambda *_, **__: None)
     assert main(shlex.split(words)) == 0
     said = capsys.readouterr().out
     assert all(str(n) in said for n in counts.values()) and "22: code" in said and "depths: 3" in said
@@ -298,13 +419,20 @@ MORE: dict[str, dict[str, Any]] = {
     "study validity -m organism:none": {
         "series": ("S", "T"), "only_series": True, "limit": 3, "probe_cases": 2, "seed": 4,
     },
-    "study human b.jsonl --per-person 5 --answers 2 --seed 4": {"per_person": 5, "answers": 2, "seed": 4},
-    "study sizes A B --size A=3 --seed 4": {
-        "sizes": ("A=3",), "seed": 4,
+    **{f"study {name} -m organism:none -d x -d y": {"data": ("x", "y"), "limit": 3, "probe_cases": 2, "seed": 4}
+       for name in (*studies.PAPERS, "validity")},
+    "probe RUN -m organism:low --device cpu --probes min-k --probe-cases 3 --case-details 1 --position prompt-end "
+    "--rows-dtype float32": {
+        "model": "organism:low", "device": "cpu", "probes": ("min-k",), "probe_cases": 3, "case_details": 1,
+        "position": "prompt-end", "rows_dtype": "float32",
     },
+    **{f"{name} -m M -b cases.jsonl": {"model": "M", "benchmark": "cases.jsonl"}
+       for name in ("investigate", "evaluate")},
     "organism train --dose low --seed 4 --steps 5 --dose-steps 7 --out o": {
         "base": replace(recipe_of("low").base, steps=5), "dose": replace(recipe_of("low").dose, steps=7),
     },
-    "intervene --recipe sft-answer -m organism:none": {"rank": 3, "save_every": 5, "max_steps": 7, "seed": 4},
+    "intervene --recipe sft-answer -m organism:none": {
+        "rank": 3, "save_every": 5, "max_steps": 7, "seed": 4, "dtype": "float32", "device": "meta",
+    },
 }  # fmt: skip
 """Options that are handed over in an object, by the beginning of the command."""

@@ -92,6 +92,22 @@ def test_stored_responses_are_graded_again_and_the_differences_written(
     assert main(["import", str(path), "--out", str(out), "--regrade"]) == 0
     shown = capsys.readouterr().out
     assert "1 verdict differs" in shown and f"{path}:2, whole: stored incorrect, ours correct" in shown
+    other = tmp_path / "other.jsonl"
+    other.write_text("".join(json.dumps({**r, "case": "b"}) + "\n" for r in rows))
+    both = import_files([path, other], out, "rows", importing.importers.Options(regrade=True))
+    assert both.to_dict()["regraded"] == {"correct -> correct": 2, "incorrect -> correct": 2}, "of both files"
+    assert [d["case"] for d in both.disagreements] == ["a", "b"]
+
+
+def test_rows_without_a_response_keep_their_verdict_when_others_are_graded_again(tmp_path: Path) -> None:
+    path = _inspect(tmp_path / "a.json", "III")
+    log = json.loads(path.read_text())
+    log["samples"][0]["output"] = {"completion": "x"}
+    path.write_text(json.dumps(log))
+    found = import_files([path], tmp_path / "graded.jsonl", None, importing.importers.Options(regrade=True))
+    assert [r.outcome for r in found.rows] == ["correct", "incorrect", "incorrect"]
+    assert found.to_dict()["regraded"] == {"incorrect -> correct": 1}
+    assert any(w.startswith(f"{path}: 2 rows") for w in found.warnings)
 
 
 @pytest.mark.parametrize(("stored", "wanted"), [(True, "grading log.jsonl again"), (False, "reading log.jsonl")])

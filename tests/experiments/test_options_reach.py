@@ -20,6 +20,8 @@ from composcope.evaluation.builders import classification, facts, synthetic, tem
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
 from composcope.experiments.building import benchmarks, scaffolds
+from composcope.experiments.cli import main, root
+from composcope.experiments.cli.flags import SECTIONS
 from composcope.experiments.config import Asking, Config, Probing, Section, Serving
 from composcope.experiments.evaluating.ask_plan import ask_options, load_benchmark, plan_asks
 from composcope.experiments.investigate import investigate
@@ -141,6 +143,27 @@ def test_every_option_of_a_run_has_its_row_or_its_test() -> None:
         text = (TESTS / file).read_text(encoding="utf-8")
         flags = (f"--{option.replace('_', '-')}", f"{option}=", f'"{option}"', f'"-{option[0]}"')
         assert any(flag in text for flag in flags), (option, file)
+
+
+GIVEN = [(section, name, field) for section in (Config, Asking, Serving) for name, field in section.model_fields.items()
+         if field.description and name != "rows_dtype"]  # fmt: skip
+
+
+@pytest.mark.parametrize(("section", "name", "field"), GIVEN, ids=[name for _, name, _ in GIVEN])
+def test_an_option_of_a_run_can_be_given_on_the_command_line_with_every_value(
+    section: type[Section], name: str, field: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handed: list[dict[str, Any]] = []
+    monkeypatch.setattr(root, "_run", lambda given, *_: handed.append(given) or 0)
+    flag, kinds, within = f"--{name.replace('_', '-')}", str(field.annotation), SECTIONS.get(section)
+    ways: list[tuple[list[str], Any]] = [([f"{flag}=w"], "w"), ([flag, "7"], "7")]
+    if "bool" in kinds:
+        ways = [([flag], True), *([([f"--no-{flag[2:]}"], False)] if field.default is not False else [])]
+    ways += [([short, "w"], "w") for short in [{"model": "-m", "benchmark": "-b", "protocol": "-p"}.get(name)] if short]
+    for words, value in ways:
+        assert main(["investigate", *words]) == 0
+        own = {name: value}
+        assert handed.pop() == ({within: own} if within else own), "and nothing else is given"
 
 
 @pytest.fixture(scope="module")

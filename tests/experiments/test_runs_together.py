@@ -342,6 +342,7 @@ def test_an_id_with_another_question_is_another_case(tmp_path: Path) -> None:
     whole = next(r for r in document["roles"] if r["role"] == "whole")
     assert whole["n"] == 1 and [d["case"] for d in document["discordant"]] == ["c0"]
     assert document["changed"] == 6 and document["only_a"] == document["only_b"] == 3
+    assert document["left_out_invalid"] == 0, "every answer was judged"
     lines = "\n".join(comparison_lines(document))
     assert "1 cases are the same" not in lines and "1 case is the same in both runs (A has 4, B 4)" in lines
     assert "2 ids in common but with another question or answer, not compared" in lines
