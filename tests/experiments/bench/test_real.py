@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import platform
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import date
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +26,7 @@ from composcope.experiments.bench.real import BenchSetting, BenchTask, bench_rea
 from composcope.experiments.bench.timing import TaskBench, Took, Way, in_rounds, same
 from composcope.experiments.cli import main
 from composcope.experiments.organism import weights
+from composcope.probes import neurons, patching
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +110,94 @@ def test_every_other_round_runs_the_other_way_round_and_parts_of_the_work_run_on
 def test_a_state_is_put_at_one_position_of_a_copy() -> None:
     before = torch.zeros(1, 3, 2)
     assert real.put(1, torch.ones(2))(before).tolist() == [[[0, 0], [1, 1], [0, 0]]] and not before.any()
+
+
+def test_every_way_to_ask_does_the_part_of_the_work_that_it_says_with_the_engine_that_it_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine, ran = LocalEngine(weights.path("control")), list[tuple[int, int, set[bool]]]()
+
+    def asked(mine: LocalEngine, asks: Any, batch: int = 0) -> dict[int, str]:
+        ran.append((len(asks), batch, {mine.batch_size != 1, mine._continuous}))
+        return {}
+
+    monkeypatch.setattr(real, "ours", asked)
+    monkeypatch.setattr(real, "generate", asked)
+    ways = real.asking(real.chat, BenchSetting(engine, lambda asks, n: took(asked(engine, asks, n) or 1), 20))  # type: ignore[arg-type]
+    for way in ways:
+        way.run()
+    part, some = 16 / 20, (16, 1, {True})  # what takes one ask at a time takes 16 of the 20
+    assert [(w.name, w.batch, w.share, did) for w, did in zip(ways, ran, strict=True)] == [
+        ("composcope", "", 1, (20, 0, {True})),
+        ("composcope, naive", "1", part, (16, 0, {False})),
+        ("model.generate", "1", part, some),
+        ("model.generate", "32", 1, (20, 32, {True})),
+        (HARNESS, "1", part, some),
+        *[(HARNESS, str(n), 1, (20, n, {True})) for n in (16, 32, 64)],
+    ]
+    assert {w.note for w in ways if w.share != 1} == {"timed on 16 of 20, once"}
+
+
+class Known:
+    """A model of four layers that writes 5, 6 and then ``last`` after any prompt, and records what it runs."""
+
+    def __init__(self, last: int) -> None:
+        self.anatomy, self.eos_ids, self.last = SimpleNamespace(n_layers=4), {9}, last
+        self.tokenizer = SimpleNamespace(apply_chat_template=lambda talk, **_: [1, 2, 3])
+        self.ran: list[tuple[int, int | None, list[int]]] = []
+
+    def run(self, ids: torch.Tensor, read: Any = (), edit: Any = None) -> Any:
+        n = ids.shape[1]
+        sites = [*(edit or ())] or [*read] or [None]
+        states = torch.arange(1.0, n + 1)[None, :, None]
+        changed = edit[sites[0]](torch.zeros(1, n, 1))[0, :, 0] if edit else torch.zeros(n)
+        assert edit is None or changed.max() == 3, "the state of the end of the donor's prompt is put in"
+        self.ran.append((n, sites[0] and sites[0].layer, changed.nonzero().flatten().tolist()))
+        logits = torch.zeros(1, 1, 10)
+        logits[0, 0, [5, 6, self.last][min(n - 3, 2)]] = 1
+        return SimpleNamespace(logits=logits, acts=dict.fromkeys(sites, states))
+
+
+@pytest.mark.parametrize(("last", "written"), [(9, 3), (7, 24)])
+def test_the_plain_way_to_patch_reads_everything_again_for_each_token(
+    last: int, written: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lm, swept = Known(last), list[Any]()
+    monkeypatch.setattr(real, "PATCHED", 3)
+    monkeypatch.setattr(patching, "prompt_end_sweep", lambda *args, **how: swept.append((args, how)))
+    ours, plain = real.patching_pairs(SimpleNamespace(lm=lambda: lm))  # type: ignore[arg-type]
+    ours.run()
+    assert [(len(a[1]), len(a[2]), a[3], how) for a, how in swept] == [
+        (3, 3, [(0, 0), (1, 1), (2, 2)], {"max_new_tokens": 24})
+    ]
+    assert not lm.ran and plain.run().found == {}
+    assert lm.ran == [row for layer in (0, 2)
+                      for row in ((3, layer, []), *((3 + i, layer, [2]) for i in range(written)))]  # fmt: skip
+    cells = 4 * 3 * 4  # layers, pairs, and what is put in: the donor and three controls
+    assert (ours.share, plain.share, plain.note) == (1, 2 / cells, f"timed on 2 of {cells}, once")
+
+
+def test_the_plain_way_to_attribute_is_the_reference_on_two_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    lm, given = Known(7), list[Any]()
+    monkeypatch.setattr(real, "ATTRIBUTED", 6)
+    monkeypatch.setattr(neurons, "attribute_many", lambda _, *args, **how: given.append((*args, how)))
+    ours, plain = real.attributing(SimpleNamespace(lm=lambda: lm))  # type: ignore[arg-type]
+    assert [way.run().found for way in (ours, plain)] == [{}, {}]
+    prompts, answers = [[1, 2, 3]] * 6, [[5]] * 6
+    reference = {"rule": "reference", "max_rows": 20}
+    assert given == [(prompts, answers, {}), (prompts[:2], answers[:2], reference)]
+    assert (ours.share, plain.share, plain.note) == (1, 2 / 6, "timed on 2 of 6, once")
+
+
+def test_a_table_says_on_which_machine_and_how_many_threads_it_was_measured() -> None:
+    found = timing.machine("cpu", 3)
+    assert (found["threads"], found["device"], found["cores"]) == (3, "cpu", os.cpu_count())
+    wanted = {"torch": torch.__version__, "transformers": version("transformers"), "date": str(date.today())}
+    assert {k: found[k] for k in wanted} == wanted and found["python"] == platform.python_version()
+    assert len(found["load_average"]) == 3 and platform.machine() in found["system"] and found["processor"]
+    said = timing.setting({**found, "load_average": [1.25, 0, 0]}, "the model")
+    assert "3 threads" in said and "load 1.2, 0.0, 0.0" in said and "the model" in said
+    assert all(str(found[k]) in said for k in (*wanted, "processor", "cores", "system", "device"))
 
 
 def test_answers_are_compared_without_the_blanks_around_them() -> None:
