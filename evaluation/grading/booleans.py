@@ -82,6 +82,14 @@ _DRAWN = re.compile(
     r"\b(?:so|therefore|thus|hence),?\s+(?:(?:the\s+answer|it|that)(?:'s|\s+is)\s+)?(?P<word>yes|no|true|false)\s*(?:[.!;,]|\Z)",
     re.IGNORECASE,
 )
+_HELD = re.compile(
+    r"(?!\W*(?:if|unless|whether)\b)(?:[^,]*,)*\s*(?:then\s)?(?:the|this)\s(?:(?:whole|entire|overall|original|given)\s)?(?:statement|claim|assertion)"
+    r"(?:,?\s(?:as|taken|overall)\b[\w\s]{0,20}?,?)?\s(?:is|was)\s(?:\w+ly\s|therefore\s|thus\s){0,2}(?:not\s)?(?:true|false)\W*\Z",
+    re.IGNORECASE,
+)
+"""A sentence that ends with what it holds of the whole statement: "As such, the statement as it stands is false."."""
+_SUBQUESTION = re.compile(r"\W*are\sfollow[-\s]?up\squestions\sneeded\shere\s?:\s*(?:yes|no)\b\W*", re.IGNORECASE)
+"""The first line of a self-ask answer, which answers another question."""
 _TAKEN_BACK = re.compile(
     r"wait|second|think|redo|scratch|strike|mistake|error|wrong|incorrect|not\s+right", re.IGNORECASE
 )
@@ -112,7 +120,7 @@ def announced(line: str, rest: str = "") -> bool | None:
 
 def uncued(text: str) -> bool | None:
     """Yes or no in a text without a cue: what a conclusion says, else the word that opens it, else the only one."""
-    plain = view.plain(text)
+    plain = _SUBQUESTION.sub("", view.plain(text), count=1)
     parts = view.sentences(plain)
     if len(parts) > 1 and parts[0].endswith("?"):
         plain, parts = plain[plain.index("?") + 1 :], parts[1:]  # the question, repeated
@@ -120,7 +128,8 @@ def uncued(text: str) -> bool | None:
     if not parts:
         return None
     for sentence in reversed(parts[1:]):
-        if (cues.concludes(sentence) or _DRAWN.search(sentence)) and (said := _sentence(sentence)) is not None:
+        drawn = cues.concludes(sentence) or _DRAWN.search(sentence) or _HELD.match(sentence)
+        if drawn and (said := _sentence(sentence)) is not None:
             return said
     if _BOTH.search(parts[0]):
         return None

@@ -196,7 +196,7 @@ def _opening(text: str, options: _Options) -> ChosenOption:
     m = _OPENING.match(sentence[:200])
     if m is not None and _is_letter(m, sentence, letters):
         letter = m["letter"].upper()
-        if _REJECTED.match(text, m.end("letter")) or re.search(rf"(?:n't|\bnot)\s+{letter}\b(?!\s\w)", text):
+        if _rejected(text, m.end("letter"), letter, options) or re.search(rf"(?:n't|\bnot)\s+{letter}\b(?!\s\w)", text):
             said = _said(text, options) - {letter}
             return ChosenOption(said.pop()) if len(said) == 1 else ChosenOption(None, "several choices")
         following = "".join(k["letter"] for k in _BRACKETED.finditer(sentence))
@@ -242,12 +242,20 @@ def _said(text: str, options: _Options) -> set[str]:
         letter = next(g for g in m.groups() if g).upper()
         if letters and letter not in letters:
             continue
-        if not _DENIED.search(text[max(0, m.start() - 40) : m.start()]) and not _REJECTED.match(text, m.end()):
+        if not _DENIED.search(text[max(0, m.start() - 40) : m.start()]) and not _rejected(
+            text, m.end(), letter, options
+        ):
             found.add(letter)
     named = _named(text, options) if found or options else set()
     if len(found) == 1 and found < named and _first_named(text, options) not in found and _marks(text, found, options):
         return named  # "It's evaporation. Condensation (B) is the opposite."
     return found or named
+
+
+def _rejected(text: str, at: int, letter: str, options: _Options) -> bool:
+    """Whether a letter is ruled out by the words behind it, unless they are its option: "(C) cannot be determined"."""
+    own = normalize(dict(options).get(letter, ""))
+    return _REJECTED.match(text, at) is not None and not (own and normalize(text[at:]).startswith(own))
 
 
 def _marks(text: str, letters: set[str], options: _Options) -> bool:

@@ -295,12 +295,12 @@ def _kind(gold: str) -> Callable[[Said, Asked], Verdict]:
         return _number
     if dates.is_clock_time(gold):
         return _time
+    if words.with_dashes(gold) in words.spans(gold):
+        return _years
     if _FRACTION.fullmatch(gold):
         return _fraction
     if _RATIO.fullmatch(gold):
         return _ratio
-    if words.with_dashes(gold) in words.spans(gold):
-        return _years
     if _YEAR.fullmatch(gold) or dates.is_full(gold):
         return _year if _YEAR.fullmatch(gold) else _date
     return _number if _PURE_NUMBER.fullmatch(gold) and formulas.is_plain_number(gold) else _name

@@ -118,9 +118,10 @@ def _judge(found: Extracted, asked: Asked, answer_type: str, unknowable: bool) -
     if not found.segments:
         return Grade("invalid", None, None, found.reason)
     opening = found.segments[0][:_ABSTAINED]
-    if text.abstains(opening):
-        right = unknowable or text.normalize(asked.golds[0]) == text.normalize(ABSTENTION)
-        new = [g for g in asked.golds if answer_type == "text" and not text.holds(asked.question or "", g)]
+    right = unknowable or text.normalize(asked.golds[0]) == text.normalize(ABSTENTION)
+    declined = text.abstains(opening)
+    if declined and (right or not any(map(text.abstains, [label for _, label in asked.options] or asked.golds))):
+        new = [g for g in asked.golds if answer_type in _NAMED and not text.holds(asked.question or "", g)]
         if not right and text.has_any(found.segments[0], new):
             return undecided(opening, "named in passing")
         return Grade("correct" if right else "abstained", ABSTENTION, "abstention" if right else None)
@@ -131,6 +132,8 @@ def _judge(found: Extracted, asked: Asked, answer_type: str, unknowable: bool) -
     if found.shortened:
         return Grade("invalid", None, None, "too-long")
     compare = COMPARISONS[answer_type]
+    # "I do not know" where "unknown" is right
+    unsure = declined and text.abstains(dict(asked.options).get(asked.golds[0].strip(), asked.golds[0]))
     if all(answers_nothing(s, asked.golds, answer_type, asked.question) for s in found.segments):
         return undecided(opening, "nothing answered")
     for n, segment in enumerate(found.segments):
@@ -138,6 +141,11 @@ def _judge(found: Extracted, asked: Asked, answer_type: str, unknowable: bool) -
         said = Said(segment, found.following[n] if n < len(found.following) else "", found.cued)
         said = Said(lines) if lines else said
         verdict = compare(said, asked)
+        if verdict is not None and unsure and verdict.outcome == "incorrect":
+            return undecided(segment, "unknown or not known")
+        if verdict is not None and verdict.outcome == "correct" and answer_type in _NAMED and not right:
+            if text.only_mentions(segment, asked.golds):
+                return undecided(segment, "named in passing")
         if verdict is not None and _two_guesses(segment, asked, compare):
             return undecided(segment, "hedged")
         if (
@@ -149,7 +157,9 @@ def _judge(found: Extracted, asked: Asked, answer_type: str, unknowable: bool) -
             return verdict if verdict.outcome == "correct" else undecided(segment, "answered later")
         if verdict is not None:
             return _in_its_clause(_settled(verdict, said, asked, compare), said, asked, compare)
-    return Grade("invalid", None, None, "no-answer")
+    if unsure:
+        return undecided(opening, "unknown or not known")
+    return Grade("abstained", ABSTENTION, None) if declined else Grade("invalid", None, None, "no-answer")
 
 
 def _two_guesses(text: str, asked: Asked, compare: Callable[[Said, Asked], Verdict]) -> bool:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from ..prompts import ABSTENTION
 from .spellings import alike, doubled
-from .view import without_greeting
+from .view import sentences, without_greeting
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _KNOWN = r"(?:be )?(?:determined?|known?|found|find|tell|say|answer(?:ed)?|(?:provided?|given?) (?:an?|the) answer)"
@@ -15,11 +15,11 @@ _SOURCE = (
     r"(?:(?:provided|given|available|search|data) ){0,3}(?:texts?|passages?|context|article|information|data|sources"
     r"|documents?|results)(?: (?:provided|given|available))?"
 )
-_SPECIFIC = r"(?:(?:any|specific|enough|sufficient|direct|explicit) ){0,2}"
+_SPECIFIC = r"(?:(?:any|an?|the|specific|exact|enough|sufficient|direct|explicit) ){0,2}"
 _ABSTAIN = re.compile(
     r"(?:(?:i am|i'm|afraid|i|we|it|this|that|there|sorry|unfortunately|based on \w+ \w+"
     rf"|(?:(?:based )?on|in|from) (?:the )?{_SOURCE}|the {_SOURCE}"
-    r"|the (?:answer|year|date|question|(?:given )?(?:text|passage|context|article))"
+    r"|the (?:(?:exact |specific )?(?:answer|year|date|number)|question|(?:given )?(?:text|passage|context|article))"
     r"|as an ai(?: \w+){0,3}?|but)\b[\s,]*){0,5}"
     r"(?:do(?:es)? not know|don't know|(?:do not|don't) have (?:(?:access|enough|any|sufficient|the) \w+"
     r"|(?:\w+ )?(?:information|data|knowledge|details|records?)\b)|have no (?:\w+ )?(?:information|data|knowledge)\b"
@@ -29,11 +29,13 @@ _ABSTAIN = re.compile(
     rf"|(?:cannot|can't|can not|could not|couldn't|unable to) (?:[a-z]+ly )?{_KNOWN}|no idea|have no idea|idk\b"
     r"|(?:do(?:es)? not|don't|doesn't) (?:say|mention|state|specify|tell|indicate)(?: [\w']+){0,9}\W*$"
     r"|(?:cannot|can't|can not) (?:say|tell|be (?:answered|determined))\b"
-    rf"|(?:do(?:es)? not|don't|doesn't) (?:contain|include|provide) {_SPECIFIC}(?:information|details?|data)\b"
+    rf"|(?:do(?:es)? not|don't|doesn't) (?:contain|include|provide|give) {_SPECIFIC}"
+    r"(?:information|details?|data|(?:year|date|number|name)s?)\b"
     rf"|(?:could not|couldn't|cannot|can't) find {_SPECIFIC}(?:information|details?)\b"
     r"|(?:is |are )?no (?:specific|direct|explicit) (?:mention|information)\b"
     r"|(?:is |are )?(?:insufficient|not enough|no) (?:information|evidence(?!\s(?:that|to\ssuggest)\b)|data|context)"
-    r"|unknown|n/a\b|(?-i:NA|na)\b|is (?:unknown|unclear)|is not (?:given|known|provided|specified))",
+    r"|(?:is )?(?:unknown|undetermined|indetermin(?:ate|able)|inconclusive)|n/a\b|(?-i:NA|na)\b|is unclear"
+    r"|is not (?:given|known|provided|specified|mentioned|stated))",
     re.IGNORECASE,
 )
 _REFUSE = re.compile(
@@ -51,6 +53,11 @@ _ABSTAIN_ELSEWHERE = re.compile(
 """Nothing but "I do not know" in the languages that models drift into."""
 _COMMITS = re.compile(
     r"\b(?:but|however|my (?:best )?guess|i (?:think|believe|would guess|guess)|probably|most likely)\b", re.I
+)
+_GUESSES = re.compile(
+    r"\b(?:guess|think|believe|assume|probabl[ey]|likely|possibly|perhaps|suggest\w*|infer\w*|impl(?:y|ies)|estimated?|around|about"
+    r"|approximately|roughly|must|should|so|therefore|thus|hence|answer)\b",
+    re.IGNORECASE,
 )
 _KNOWS_NOT = re.compile(
     r"(?!,?\s(?:it|he|she|this|that)(?:\s(?:is|was)n't|(?:'s|\sis|\swas)\snot)\s(?!clear|possible|known|mentioned|stated))"
@@ -131,6 +138,15 @@ def abstains(text: str) -> bool:
     match = _ABSTAIN.match(begun)
     rest = begun[match.end() :] if match else ""
     return bool(match) and not any(_commits(m[0], rest[m.end() :]) for m in _COMMITS.finditer(rest))
+
+
+def only_mentions(said: str, golds: Sequence[str]) -> bool:
+    """Whether a text says first that it does not know, and names a gold answer later on in no guess: "The sources do
+    not give the year. However, she led the institute in 1950."
+    """
+    first, *later = sentences(said)
+    named = [s for s in later if has_any(s, golds)] or later
+    return abstains(first) and not has_any(first, golds) and not any(_GUESSES.search(s) for s in named)
 
 
 def _commits(word: str, rest: str) -> bool:

@@ -87,7 +87,6 @@ def _decimals(m: re.Match[str]) -> str:
 
 
 _RATIO = re.compile(rf"\b(\d+|{PATTERN.pattern})\s+to\s+(\d+|{PATTERN.pattern})\b", re.IGNORECASE)
-
 _SIMPLIFIED = re.compile(
     r"\d\s?:\s?\d+[^.;\d]*?(?:\b(?:simplif\w+|reduc\w+)\s(?:\w+\s)?to\b|[=\u2192])\s*(?=\D{0,12}\d+\s?:\s?\d)"
 )
@@ -108,6 +107,7 @@ _SPAN = re.compile(
     r"|\b(?:from\s)?(\d{1,3})\s?(?:[-\u2013\u2014]|\b(?:to|until|till|through)\b)\s?(?:[a-z]+\s)?(\d{1,3})\b",
     re.IGNORECASE,
 )
+_SHORT_SPAN = re.compile(r"\b([12]\d)(\d\d)\s?[-\u2013/]\s?(\d\d)\b(?![-/]\d)")
 _DAY_OF_YEAR = re.compile(
     r"\b(?:\d{1,2}(?:st|nd|rd|th)?\s(?:of\s)?)?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s"
     r"(?:\d{1,2}(?:st|nd|rd|th)?,?\s)?(?=[12]\d{3}\b)",
@@ -116,13 +116,14 @@ _DAY_OF_YEAR = re.compile(
 
 
 def with_dashes(text: str) -> str:
-    """Spans of years or small numbers in one form: "from 1 May 1939 to June 1945" as "1939-1945", "3 to 9" as "3-9"."""
-    return _SPAN.sub(lambda m: "-".join(n for n in m.groups() if n), _DAY_OF_YEAR.sub("", text))
+    """Spans of years or small numbers in one form: "from 1 May 1939 to June 1945" or "1939-45" as "1939-1945"."""
+    text = _SHORT_SPAN.sub(lambda m: f"{m[1]}{m[2]}-{m[1]}{m[3]}" if m[3] > m[2] else m[0], _DAY_OF_YEAR.sub("", text))
+    return _SPAN.sub(lambda m: "-".join(n for n in m.groups() if n), text)
 
 
 def spans(text: str) -> set[str]:
     """The spans in a text, as ``with_dashes`` writes them."""
-    return {"-".join(n for n in m.groups() if n) for m in _SPAN.finditer(text)}
+    return {"-".join(n for n in m.groups() if n) for m in _SPAN.finditer(with_dashes(text))}
 
 
 def in_digits(text: str) -> str:

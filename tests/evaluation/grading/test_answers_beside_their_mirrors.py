@@ -1197,6 +1197,50 @@ DECLINED = [
     ("text", "Oslo", "Based on the available information, the capital is Oslo.", CAPITAL, RIGHT),
     ("text", "Oslo", "Based on the available information, the capital is Bergen.", CAPITAL, WRONG),
 ]
+LATE = "Who was late?\nA) The cook\nB) The guide\nC) Cannot be determined"
+OPEN_WORLD = "Was she late?\nA) Yes\nB) No\nC) Unknown"
+DYED, GUILD = "In which year did Mara Lind make the dye?", "During which years did Otto Brandt lead the guild?"
+NOT_GIVEN = "The sources do not provide a specific year when Mara Lind made the dye."
+UNKNOWN = [
+    ("choice", "C", "Cannot be determined", LATE, RIGHT),
+    ("choice", "C", "(C) Cannot be determined", LATE, RIGHT),
+    ("choice", "C", "It cannot be determined from the text who was late.", LATE, RIGHT),
+    ("choice", "C", "I do not know.", LATE, OPEN),
+    ("choice", "C", "(C) cannot be right. It was the guide (B).", LATE, WRONG),
+    ("choice", "B", "(C) cannot be right. It was the guide (B).", LATE, RIGHT),
+    ("choice", "B", "Cannot be determined", LATE, WRONG),
+    ("choice", "B", "I do not know.", LATE, ABSTAINED),
+    ("choice", "C", "Unknown.", OPEN_WORLD, RIGHT),
+    ("choice", "A", "Unknown.", OPEN_WORLD, WRONG),
+    ("text", "unknown", "It is unknown.", "Is the claim true, false or unknown?", RIGHT),
+    ("text", "unknown", "True.", "Is the claim true, false or unknown?", WRONG),
+    ("text", "true", "Unknown.", "Is the claim true, false or unknown?", ABSTAINED),
+    ("boolean", "yes", "The answer is **indeterminable.**", "Was she late?", ABSTAINED),
+    ("number", "1950", f"{NOT_GIVEN} However, Lind led the works in 1950.", DYED, OPEN),
+    ("number", "1950", f"{NOT_GIVEN} However, she probably did so in 1950.", DYED, RIGHT),
+    ("number", "1950", f"{NOT_GIVEN} However, she probably did so in 1951.", DYED, WRONG),
+    ("number", "1950", "The exact year is not given. Lind led the works in 1950.", DYED, OPEN),
+    ("text", "1903 to 1904", "Otto Brandt led the guild during 1903-04.", GUILD, RIGHT),
+    ("text", "1903 to 1904", "Otto Brandt led the guild during 1903-05.", GUILD, WRONG),
+    ("text", "1903/04", "He led it from 1903 to 1904.", GUILD, RIGHT),
+    ("text", "1903/04", "He led it from 1902 to 1904.", GUILD, WRONG),
+]
+AS_IT_STANDS = 'Is "Nick Dorn of the series Harbour has a child" true or false?'
+STATEMENTS = [
+    (
+        "boolean",
+        "false",
+        "So the statement is correct about the child. The statement as it stands is **False.**",
+        RIGHT,
+    ),
+    ("boolean", "true", "So the statement is correct about the child. The statement as it stands is **False.**", WRONG),
+    ("boolean", "true", "The claim is false of the book. As he has a child, the whole claim is thus true.", RIGHT),
+    ("boolean", "true", "The statement is false. If he had a child, the statement would be true.", NOT_RIGHT),
+    ("boolean", "false", "The statement is false. If he had a child, the statement is true.", RIGHT),
+    ("boolean", "false", "Are follow up questions needed here: No.\nFalse", RIGHT),
+    ("boolean", "true", "Are follow up questions needed here: No.\nTrue", RIGHT),
+    ("boolean", "true", "Are follow up questions needed here: Yes.\nFollow up: Who was Nick Dorn?", OPEN),
+]
 MARKED_NAMES = [
     ("text", "Old Songs #1", 'The record is called "Old Songs #1." It came out late.', None, RIGHT),
     ("text", "Old Songs #1", 'The record is called "Old Songs #2." It came out late.', None, WRONG),
@@ -1359,6 +1403,8 @@ ROWS = [
     *AFTERWORDS,
     *STEPS,
     *DECLINED,
+    *UNKNOWN,
+    *((*row[:3], AS_IT_STANDS, row[3]) for row in STATEMENTS),
     *MARKED_NAMES,
     *PLACES_AND_REMARKS,
 ]
