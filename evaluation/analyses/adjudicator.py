@@ -56,7 +56,7 @@ def draw(sources: Sequence[Source], n: int = 300, seed: int = 0) -> Analysis:
         key.append({
             "item": name, "run": source.name, "case": row.case, "cluster": row.cluster, "role": row.role,
             "domain": stratum[1], "kind": stratum[2],
-            "judged": row.outcome == "correct", "outcome": row.outcome, "match": row.match, "prone": stratum[4],
+            "judged": counting.truth(row), "outcome": row.outcome, "match": row.match, "prone": stratum[4],
             "weight": len(strata[stratum]) / counts[stratum],
         })  # fmt: skip
     tables = {"sample": [{"answers": len(pool), "strata": len(strata), "drawn": len(drawn), "prone": half}]}
@@ -78,7 +78,7 @@ def prone(row: Graded, text: str) -> bool:
 def _stratum(source: Source, row: Graded) -> tuple[Any, ...]:
     of_part = row.role.removeprefix(BARE).startswith(("part:", "pair:", "co-presented", "original"))
     domain, kind = row.domain or row.family or "-", "part" if of_part else "whole"
-    return source.name, domain, kind, row.outcome == "correct", prone(row, source.text(row) or "")
+    return source.name, domain, kind, counting.truth(row), prone(row, source.text(row) or "")
 
 
 def allocate(sizes: Mapping[tuple[Any, ...], int], n: int) -> dict[tuple[Any, ...], int]:

@@ -142,8 +142,8 @@ class Behaviour:
     """Every wrong operand that was written, and the numbers of all items of its case."""
     of_items: Tally = Tally()
     """Wrong operands that belong to an item of their case, over the cases that are weighed together."""
-    by_luck: float = 0.0
-    """The share of them that belongs to an item of another of these cases."""
+    by_luck: float | None = 0.0
+    """The share of them that belongs to an item of another of these cases; None if only one case has wrong operands."""
     other_operand: Tally = Tally()
     """Wrong operands with the value of the other operand, out of all wrong operands, where the two differ."""
     other_operands: Tally = Tally()
@@ -282,7 +282,8 @@ def behaviour_lines(found: Behaviour) -> list[str]:
     if found.exchanged.k:
         out.append(f"the operands have changed places in {found.exchanged}")
     if found.from_case.n:
-        others = f"; in the cases weighed together {found.of_items} wrong ones, by luck {100 * found.by_luck:.0f} %"
+        luck = "not known by luck" if found.by_luck is None else f"by luck {100 * found.by_luck:.0f} %"
+        others = f"; in the cases weighed together {found.of_items} wrong ones, {luck}"
         out.append(
             f"operands it wrote that belong to an item of the case: {found.from_case}{others * bool(found.of_items.n)}"
         )

@@ -188,13 +188,14 @@ def demonstrated(test: Found) -> bool:
     return mostly(test.own) and test.foreign.share >= FOREIGN and not beyond(test.noise, CONTROL, UNLIKELY)
 
 
-def from_elsewhere(wrong: Tally, luck: float) -> bool:
+def from_elsewhere(wrong: Tally, luck: float | None) -> bool:
     """Whether more than half of the wrong numbers come from no item of their case, so that more is missing than the
     bridge.
 
     Where only the bridge is missing, another item of the case is taken in its place. A number from anywhere belongs to
-    an item by ``luck`` as well, so what is beyond it counts.
+    an item by ``luck`` as well, so what is beyond it counts; if luck is not known, it is so whatever luck is.
     """
+    luck = luck or 0.0
     half, nearly = (luck + share * (1 - luck) for share in (OF_ITEMS, BROUGHT))
     return wrong.n >= MANY and wrong.share < half and rare(wrong, nearly, LUCK)
 

@@ -89,8 +89,9 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
         )
     if shown and not arrives and from_elsewhere(found.of_items, found.by_luck):
         return (
-            f"only {found.of_items} wrong operands of the cases weighed together belong to an item of their case, and "
-            f"{100 * found.by_luck:.0f} % do so by luck, so more is missing than the bridge"
+            f"only {found.of_items} wrong operands of the cases weighed together belong to an item of their case"
+            + (f", and {100 * found.by_luck:.0f} % do so by luck" if found.by_luck is not None else "")
+            + ", so more is missing than the bridge"
         )
     if shown and both_selected(found.other_operands):
         return (

@@ -299,14 +299,16 @@ def within(found: Mapping[str, Behaviour]) -> dict[str, Behaviour]:
     }
 
 
-def _of_items(wrong: Mapping[str, Sequence[tuple[str, frozenset[str]]]]) -> tuple[Tally, float]:
-    """How many wrong numbers belong to an item of their own case, and the share that belongs to one of another case."""
+def _of_items(wrong: Mapping[str, Sequence[tuple[str, frozenset[str]]]]) -> tuple[Tally, float | None]:
+    """How many wrong numbers belong to an item of their own case, and the share that belongs to one of another case;
+    None if no other case has any."""
     rows = [(id, said, items) for id, some in wrong.items() for said, items in some]
     every = Counter(number for _, _, items in rows for number in items)
     own = Counter((id, number) for id, _, items in rows for number in items)
     others = {id: len(rows) - len(some) for id, some in wrong.items()}
     luck = [(every[said] - own[id, said]) / others[id] for id, said, _ in rows if others[id]]
-    return Tally(sum(said in items for _, said, items in rows), len(rows)), sum(luck) / max(1, len(luck))
+    share = None if rows and not luck else sum(luck) / max(1, len(luck))
+    return Tally(sum(said in items for _, said, items in rows), len(rows)), share
 
 
 def uncomputed(

@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from ...evaluation.graded import Graded
 from ...evaluation.grading import formulas
 from ...evaluation.judging import JudgedGrades
 from ...evaluation.metrics import Metric, mark
+from ...evaluation.protocols import counting
 from ...evaluation.protocols.presenting import REASONING
 from ...terminal import words
 
@@ -201,16 +203,18 @@ def agreement(rows: Sequence[Graded], labels: Labels) -> list[Metric]:
 
 
 def _agreement(pairs: Sequence[tuple[Graded, bool]], group: Mapping[str, Any]) -> list[Metric]:
-    verdicts = {"correct": True, "invalid": None}
-    found = judging.agreement((verdicts.get(row.outcome, False), human) for row, human in pairs)
+    judged = [(counting.truth(row), human, counting.near(row)) for row, human in pairs]
+    found = judging.agreement((ours, human) for ours, human, _ in judged)
     kappa = "kappa undefined: one side always says the same" if found.kappa is None else f"kappa {found.kappa:.2f}"
-    right = found.both_right
-    counts = {
-        "human_agreement": (right + found.both_wrong, found.n),
-        "human_precision": (right, right + found.judge_only),
-        "human_recall": (right, right + found.human_only),
+    known = [(ours, human, near) for ours, human, near in judged if ours is not None]
+    values = {
+        "human_agreement": [(ours == human, near) for ours, human, near in known],
+        "human_precision": [(human, near) for ours, human, near in known if ours],
+        "human_recall": [(ours, near) for ours, human, near in known if human],
     }
-    return [
-        Metric(name, dict(group), n_invalid=found.n_unjudged, **statistics.share(k, n), note=mark(n, kappa))
-        for name, (k, n) in counts.items()
-    ]
+    rows = []
+    for name, some in values.items():
+        labels = [near for _, near in some]  # the answers to one case are graded alike
+        row = counting.rate(name, [value for value, _ in some], group, of=None, clusters=labels, note=kappa)
+        rows.append(replace(row, n_invalid=found.n_unjudged, bound_low=None, bound_high=None))
+    return rows

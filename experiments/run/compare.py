@@ -16,7 +16,7 @@ from ...evaluation.graded import Graded, read_graded, role_order
 from ...evaluation.metrics import mark, percent, points, span
 from ...evaluation.protocols.base import BARE
 from ...evaluation.protocols.compare import compare
-from ...evaluation.protocols.counting import published
+from ...evaluation.protocols.counting import published, truth
 from ...files import finite
 from ...terminal import Bar, how_many, no_bar
 from .folder import missing
@@ -74,7 +74,7 @@ def compare_runs(a: str | Path, b: str | Path, *, seed: int = 0, progress: Bar =
         row["p_adjusted"] = p
     probes, probes_said = compare_probes(*runs, cases, seed=seed, progress=progress)
     wholes = [k for k in judged if k[1] == "whole"]
-    differing = [k for k in wholes if (rows_a[k].outcome == "correct") != (rows_b[k].outcome == "correct")]
+    differing = [k for k in wholes if truth(rows_a[k]) != truth(rows_b[k])]
     return {
         "schema": 1,
         "a": _about(runs[0]),
@@ -158,7 +158,7 @@ def _role(role: str) -> str:
 def _paired(
     name: str, keys: Sequence[Key], a: Mapping[Key, Graded], b: Mapping[Key, Graded], seed: int
 ) -> dict[str, Any]:
-    right_a, right_b = ([side[k].outcome == "correct" for k in keys] for side in (a, b))
+    right_a, right_b = ([truth(side[k]) is True for k in keys] for side in (a, b))
     clusters = [_shared(a[k]) for k in keys]
     interval = statistics.paired_difference(right_a, right_b, seed=seed, clusters=clusters)
     test = statistics.mcnemar(right_a, right_b, clusters)
@@ -180,7 +180,7 @@ def _paired(
 
 def _share(keys: Sequence[Key], rows: Mapping[Key, Graded]) -> statistics.Interval:
     """The interval of one run's share of right answers."""
-    return statistics.rate_interval([rows[k].outcome == "correct" for k in keys], [_shared(rows[k]) for k in keys])
+    return statistics.rate_interval([truth(rows[k]) is True for k in keys], [_shared(rows[k]) for k in keys])
 
 
 def _shared(row: Graded) -> Hashable:

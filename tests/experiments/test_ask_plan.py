@@ -195,6 +195,14 @@ def test_grades_and_the_judge_among_them_are_compared_with_human_labels(tmp_path
     assert (judged.count, judged.n, judged.n_invalid) == (1, 4, 1)
     assert find(found, "human_precision", match="judge").value == 0.5  # type: ignore[union-attr]
     assert find(found, "human_recall", match="judge").value == pytest.approx(1 / 3)  # type: ignore[union-attr]
+    assert everything.cluster_n is None and everything.bound_low is None
+    eight = {f"{c}{i}": v for c, v in labels.items() for i in range(8)}
+    near = [replace(r, case=f"{r.case}{i}", cluster=r.case) for r in rows for i in range(8)]
+    near[8] = replace(near[8], outcome="abstained", unknowable=True)  # right, where nobody knows
+    keyed = {(c, "whole", 0): v in (True, "correct") for c, v in eight.items()}
+    shared = find(checks.agreement(near, keyed), "human_agreement")
+    assert shared and (shared.count, shared.n, shared.cluster_n) == (16, 40, 5)
+    assert shared.low is not None and (shared.cluster_high or 0) - (shared.cluster_low or 0) > 0.5, "five facts"
     with pytest.raises(InputError, match=r"no answer of case 'e'"):
         checks.agreement(rows[:4], checks.read_labels(path))
     path.write_text('{"case": 7, "label": false, "repeat": 2}')

@@ -125,6 +125,18 @@ def test_cases_that_share_facts_are_compared_by_what_they_share(evaluated: Path,
     assert apart["difference"] == together["difference"] and apart["interval"] != together["interval"]
 
 
+def test_abstaining_where_nobody_knows_is_right_in_a_comparison_too(evaluated: Path, better: Path) -> None:
+    found = []
+    for outcome in ("correct", "abstained"):
+        rows = [{**r, "unknowable": True, "outcome": outcome} if (r["case"], r["role"]) == ("sum-02", "whole") else r
+                for r in read_lines(better / "graded.jsonl")]  # fmt: skip
+        write_lines(better / "graded.jsonl", rows)
+        found.append(compare_runs(evaluated, better))
+    right, abstained = found
+    assert right["roles"] == abstained["roles"] and right["shares"] == abstained["shares"]
+    assert [d["case"] for d in right["discordant"]] == [d["case"] for d in abstained["discordant"]]
+
+
 def test_other_wordings_of_parts_are_compared_apart_from_the_parts() -> None:
     roles = ("whole", "part:0", "part:1", "part:0:paraphrase:2", "part:1:extra-context", "whole:cot")
     assert [_role(r) for r in roles] == ["whole", "part", "part", "paraphrase", "extra-context", "whole:cot"]
