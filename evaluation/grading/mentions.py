@@ -54,6 +54,7 @@ _BETWEEN = frozenset("by with after before against than to".split())
 """Prepositions that relate one to another ("who was married to X"); "as" and "of" name and describe."""
 _SMALL_WORDS = frozenset("us it in as at he be am no on so i who".split())
 """Names that are also small words ("US", the symbol "He"): the capital tells, except at the start of a sentence."""
+_PREFIXES = frozenset("great step half ex co non anti vice".split())
 _SHORTEST = 3
 _PLACES = 8
 """Mentions of a name in a sentence that are looked at."""
@@ -65,8 +66,7 @@ _CONCEDING = frozenset("while whereas although though unlike".split())
 _COUNTED_FROM = frozenset("day days week weeks month months year years one".split())
 _DISTANCE = frozenset("across far away km kilometers kilometres mile miles hour hours minutes".split())
 _IN_USE = re.compile(r"(?:\w+ )?(?:is|are) (?:used|spoken)|is (?:the|an) (?:\w+ ){0,2}(?:language|currency|capital)")
-_OR = ("oder", "ou", "oppure")
-"""In small letters; the Oder is a river."""
+_OR = ("oder", "ou", "oppure")  # in small letters; the Oder is a river
 _MAYBE = frozenset({"maybe", "perhaps", "possibly"})
 _CONTINENTS = frozenset({("africa",), ("asia",), ("europe",)})
 
@@ -86,10 +86,17 @@ def best(sentence: Sequence[Token], names: Sequence[tuple[str, ...]]) -> Role | 
     places = {place for name in names for place in _places(sentence, name)}
     # "franc" inside "the Swiss franc" is no mention of its own
     places -= {(i, j) for i, j in places for a, b in places if a <= i and j <= b and (a, b) != (i, j)}
-    roles = [_role(sentence, i, j, names) for i, j in places]
+    roles = [_role(sentence, i, j, names) for i, j in places if not _other_kin(sentence, i, j)]
     if not roles and any(peoples.adjective_in(sentence, name) or _fuller(sentence, name) for name in names):
         return Role.PASSING
     return max(roles, default=None)
+
+
+def _other_kin(sentence: Sequence[Token], i: int, j: int) -> bool:
+    """Whether a name is a part of another word: "mother-in-law", "great-grandson", "non-fiction"."""
+    after = [t.word for t in sentence[j : j + 4] if t.word != "-"]
+    before = [t.word for t in sentence[max(0, i - 2) : i]]
+    return after[:2] == ["in", "law"] or (before[1:] == ["-"] and before[0] in _PREFIXES and not sentence[i].capital)
 
 
 def _fuller(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:
