@@ -135,7 +135,11 @@ def _judge(found: Extracted, asked: Asked, answer_type: str, unknowable: bool) -
     # "I do not know" where "unknown" is right
     unsure = declined and text.abstains(dict(asked.options).get(asked.golds[0].strip(), asked.golds[0]))
     if all(answers_nothing(s, asked.golds, answer_type, asked.question) for s in found.segments):
-        return undecided(opening, "nothing answered")
+        below = found.following[0][len(found.segments[0]) :].strip() if found.following else ""
+        nothing = not below or answers_nothing(below, asked.golds, answer_type, asked.question)
+        if nothing or not found.segments[0].endswith("?"):
+            return undecided(opening, "nothing answered")
+        found = replace(found, segments=(below,), following=(), cued=False)  # "Answer: Who is it?", and it below
     for n, segment in enumerate(found.segments):
         lines = in_lines(segment) if answer_type in _NAMED else None
         said = Said(segment, found.following[n] if n < len(found.following) else "", found.cued)

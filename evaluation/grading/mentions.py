@@ -17,6 +17,7 @@ _LINKS = frozenset("#!?*.,-/&()'\"\u2013\u2014:")
 """Marks that may separate the words of one name: "Berkeley, California", "SR-71"."""
 _NEGATED_VERB = frozenset("not never isnt wasnt arent werent".split())
 _ALSO_CALLED = frozenset("also aka known called formerly simply formally more less about so".split())
+_PREFIXES = frozenset("great step half ex co non anti vice".split())
 _SHORTEST = 3
 _PLACES = 8
 """Mentions of a name in a sentence that are looked at."""
@@ -45,7 +46,7 @@ def best(sentence: Sequence[Token], names: Sequence[tuple[str, ...]]) -> Role | 
     places = {place for name in names for place in _places(sentence, name)}
     # "franc" inside "the Swiss franc" is no mention of its own
     places -= {(i, j) for i, j in places for a, b in places if a <= i and j <= b and (a, b) != (i, j)}
-    roles = [_role(sentence, i, j, names) for i, j in places]
+    roles = [_role(sentence, i, j, names) for i, j in places if not _other_kin(sentence, i, j)]
     # "It is Spanish" may be about a gold answer "it", but not about Italian, whose code is "it"
     maybe = [name for name in names if len(name) > 1 or name == names[0]]
     if not roles and (
@@ -53,6 +54,13 @@ def best(sentence: Sequence[Token], names: Sequence[tuple[str, ...]]) -> Role | 
     ):
         return Role.PASSING
     return max(roles, default=None)
+
+
+def _other_kin(sentence: Sequence[Token], i: int, j: int) -> bool:
+    """Whether a name is a part of another word: "mother-in-law", "great-grandson", "non-fiction"."""
+    after = [t.word for t in sentence[j : j + 4] if t.word != "-"]
+    before = [t.word for t in sentence[max(0, i - 2) : i]]
+    return after[:2] == ["in", "law"] or (before[1:] == ["-"] and before[0] in _PREFIXES and not sentence[i].capital)
 
 
 def _fuller(sentence: Sequence[Token], name: tuple[str, ...]) -> bool:

@@ -60,7 +60,8 @@ _GUESSES = re.compile(
     re.IGNORECASE,
 )
 _KNOWS_NOT = re.compile(
-    r"(?!,?\s(?:it|he|she|this|that)(?:\s(?:is|was)n't|(?:'s|\sis|\swas)\snot)\s(?!clear|possible|known|mentioned|stated))"
+    r"(?!,?\s(?:it|he|she|this|that)(?:\s(?:is|was)n't|(?:'s|\sis|\swas)\snot)\s(?!clear|possible|known|mentioned|stated)"
+    r"|,?\sit(?:'s|\sis|\sseems)\s(?:\w+ly\s)?(?:un)?likely\b)"
     r"(?:[^.!?;]|[.](?=\S)){0,200}?(?:\b(?:not|no|without|lacks?|unclear)\b|n't\b)",
     re.IGNORECASE,
 )

@@ -1241,6 +1241,25 @@ STATEMENTS = [
     ("boolean", "true", "Are follow up questions needed here: No.\nTrue", RIGHT),
     ("boolean", "true", "Are follow up questions needed here: Yes.\nFollow up: Who was Nick Dorn?", OPEN),
 ]
+KIN, RACE, CUPS = "How is Ada related to Bo?", "Could a mule win twice?", "How many of 12 cups are left after 3 days?"
+COMPOUNDS = [
+    ("text", "mother", "Final Answer: Ada is Bo's mother.", KIN, RIGHT),
+    ("text", "mother", "Final Answer: Ada is Bo's mother-in-law.", KIN, NOT_RIGHT),
+    ("text", "mother-in-law", "Final Answer: Ada is Bo's mother in law.", KIN, RIGHT),
+    ("text", "mother-in-law", "Final Answer: Ada is Bo's mother.", KIN, WRONG),
+    ("text", "grandson", "Final Answer: Ben is Bo's great-grandson.", KIN, NOT_RIGHT),
+    ("text", "great-grandson", "Final Answer: Ben is Bo's great-grandson.", KIN, RIGHT),
+    ("text", "president", "She was the vice-president of the club.", "What was she?", NOT_RIGHT),
+    ("text", "fiction", "The book is non-fiction.", "Which kind of book is it?", NOT_RIGHT),
+    ("text", "law", "She took a degree in law.", "In what did she take a degree?", RIGHT),
+    ("boolean", "no", f"Final answer: {RACE}\nNo, it could not.", RACE, RIGHT),
+    ("boolean", "yes", f"Final answer: {RACE}\nNo, it could not.", RACE, WRONG),
+    ("boolean", "yes", f"Final answer: {RACE}", RACE, OPEN),
+    ("number", "6", f"Final answer: {CUPS}\nThere are 6 cups left.", CUPS, RIGHT),
+    ("number", "12", f"Final answer: {CUPS}\nThere are 6 cups left.", CUPS, WRONG),
+    ("text", "Who Goes There?", "Answer: Who Goes There?\nIt is a play by Ida Holm.", "Which play is it?", RIGHT),
+    ("boolean", "no", "I cannot give a sure answer. However, it is unlikely, as it was not shown.", RACE, OPEN),
+]
 MARKED_NAMES = [
     ("text", "Old Songs #1", 'The record is called "Old Songs #1." It came out late.', None, RIGHT),
     ("text", "Old Songs #1", 'The record is called "Old Songs #2." It came out late.', None, WRONG),
@@ -1404,6 +1423,7 @@ ROWS = [
     *STEPS,
     *DECLINED,
     *UNKNOWN,
+    *COMPOUNDS,
     *((*row[:3], AS_IT_STANDS, row[3]) for row in STATEMENTS),
     *MARKED_NAMES,
     *PLACES_AND_REMARKS,
