@@ -17,6 +17,7 @@ from ..errors import InputError
 from .case import Case, Part
 from .grading import dates, numbers
 from .grading.formulas import is_plain_number
+from .grading.text import SMALL_WORDS
 from .text_files import number_text, text_field
 
 _FORMULA = re.compile(r"\\[A-Za-z]+|\$|\^|\d\s*[-+*/=]\s*\d|\d\s*[A-Za-z]\b")
@@ -95,10 +96,14 @@ def gold(row: Mapping[str, Any], name: str, aliases: str, where: str) -> tuple[s
 
 
 def others(answer: str, names: Iterable[str]) -> tuple[str, ...]:
-    """The names beside the answer, without repetitions and empty ones."""
+    """The names beside the answer, without repetitions and empty ones.
+
+    Lists of Wikidata's names also have codes in small letters. Those that are words ("is" for Iceland, "it" for
+    Italian) are left out: any reply has them.
+    """
     kept: dict[str, str] = {}
     for name in (n.strip() for n in names):
-        if name:
+        if name and not (name.islower() and name in SMALL_WORDS):
             kept.setdefault(name.casefold(), name)
     kept.pop(answer.casefold(), None)
     return tuple(kept.values())

@@ -13,7 +13,7 @@ from composcope.errors import InputError
 from composcope.evaluation.benchmarks import multi_hop
 from composcope.evaluation.benchmarks.catalog import load
 from composcope.evaluation.cases import Case, read_cases, write_cases
-from composcope.evaluation.gold import type_of_answer, type_of_words
+from composcope.evaluation.gold import others, type_of_answer, type_of_words
 from composcope.evaluation.grading import grade
 
 
@@ -362,6 +362,11 @@ def test_a_table_without_a_needed_column_or_with_names_that_are_no_list_is_refus
 )  # fmt: skip
 def test_answers_about_the_world_have_the_type_that_they_are_written_in(text: str, kind: str) -> None:
     assert type_of_words(text) == kind
+
+
+def test_a_code_that_is_a_small_word_is_no_name() -> None:
+    assert others("Iceland", ["is", "ISL", "Republic of Iceland", "", "iceland"]) == ("ISL", "Republic of Iceland")
+    assert others("Iceland", ["IS", "is"]) == ("IS",)
 
 
 @pytest.mark.parametrize(
