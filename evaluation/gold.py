@@ -17,7 +17,6 @@ from ..errors import InputError
 from .case import Case, Part
 from .grading import dates, numbers
 from .grading.formulas import is_plain_number
-from .grading.text import SMALL_WORDS
 from .text_files import number_text, text_field
 
 _FORMULA = re.compile(r"\\[A-Za-z]+|\$|\^|\d\s*[-+*/=]\s*\d|\d\s*[A-Za-z]\b")
@@ -95,15 +94,19 @@ def gold(row: Mapping[str, Any], name: str, aliases: str, where: str) -> tuple[s
     return answer, others(answer, listed)
 
 
+_CODE = re.compile("[a-z]{2}")
+
+
 def others(answer: str, names: Iterable[str]) -> tuple[str, ...]:
     """The names beside the answer, without repetitions and empty ones.
 
-    Lists of Wikidata's names also have codes in small letters. Those that are words ("is" for Iceland, "it" for
-    Italian) are left out: any reply has them.
+    Lists of Wikidata's names also have codes of two small letters ("is" for Iceland, "de" for German). They are left
+    out: replies have such words for other reasons.
     """
+    named = answer[:1].isupper()
     kept: dict[str, str] = {}
     for name in (n.strip() for n in names):
-        if name and not (name.islower() and name in SMALL_WORDS):
+        if name and not (named and _CODE.fullmatch(name)):
             kept.setdefault(name.casefold(), name)
     kept.pop(answer.casefold(), None)
     return tuple(kept.values())

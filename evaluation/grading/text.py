@@ -85,11 +85,21 @@ def plain(text: str) -> str:
 SMALL_WORDS = frozenset("us it in is as at he be am no on so i who me to do my by or".split())
 """Names that are also small words ("US", the symbol "He", the code "IS"): the capital tells, except at the start of a
 sentence."""
+_CODES = frozenset(
+    "can are and per nor pan man ben bar fin sin lie jam gin cub ton cod mac sen id ad al ma pa la el de er ha hi va"
+    .split()
+)  # fmt: skip
+"""Codes of countries and languages ("CAN", "ARE", "LA") that are other words in small letters."""
+
+
+def is_code(name: str) -> bool:
+    """Whether a name is a code in capitals that is another word in small letters."""
+    return name.isupper() and name.strip().lower() in _CODES
 
 
 def holds(text: str, answer: str) -> bool:
-    """Whether an answer stands in a text, as whole words; "IS" and other small words only as they are written."""
-    if plain(answer) in SMALL_WORDS and not answer.islower():
+    """Whether an answer stands in a text, as whole words; "IS", "CAN" and the like only as they are written."""
+    if (plain(answer) in SMALL_WORDS and not answer.islower()) or is_code(answer):
         return _as_written(text, answer)
     return f" {plain(answer)} " in f" {plain(text)} "
 
@@ -99,7 +109,7 @@ def has_any(said: str, names: Iterable[str]) -> bool:
     given = f" {normalize(said)} "
     return any(
         _as_written(said, name) and not name.islower()
-        if normalize(name) in SMALL_WORDS
+        if normalize(name) in SMALL_WORDS or is_code(name)
         else f" {normalize(name)} " in given
         for name in names
     )

@@ -364,9 +364,10 @@ def test_answers_about_the_world_have_the_type_that_they_are_written_in(text: st
     assert type_of_words(text) == kind
 
 
-def test_a_code_that_is_a_small_word_is_no_name() -> None:
+def test_a_code_of_two_small_letters_is_no_name_of_a_country() -> None:
     assert others("Iceland", ["is", "ISL", "Republic of Iceland", "", "iceland"]) == ("ISL", "Republic of Iceland")
-    assert others("Iceland", ["IS", "is"]) == ("IS",)
+    assert others("German", ["de", "DE", "German language"]) == ("DE", "German language")
+    assert others("kilometres", ["km", "kilometers"]) == ("km", "kilometers")
 
 
 @pytest.mark.parametrize(
