@@ -94,11 +94,19 @@ def gold(row: Mapping[str, Any], name: str, aliases: str, where: str) -> tuple[s
     return answer, others(answer, listed)
 
 
+_CODE = re.compile("[a-z]{2}")
+
+
 def others(answer: str, names: Iterable[str]) -> tuple[str, ...]:
-    """The names beside the answer, without repetitions and empty ones."""
+    """The names beside the answer, without repetitions and empty ones.
+
+    Lists of Wikidata's names also have codes of two small letters ("is" for Iceland, "de" for German). They are left
+    out: replies have such words for other reasons.
+    """
+    named = answer[:1].isupper()
     kept: dict[str, str] = {}
     for name in (n.strip() for n in names):
-        if name:
+        if name and not (named and _CODE.fullmatch(name)):
             kept.setdefault(name.casefold(), name)
     kept.pop(answer.casefold(), None)
     return tuple(kept.values())

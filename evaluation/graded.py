@@ -204,6 +204,8 @@ def check_rows(rows: Sequence[Graded]) -> list[str]:
     found: list[str] = []
     properties: dict[str, dict[str, Any]] = {}
     conflicting: Counter[str] = Counter()
+    golds: dict[tuple[str, str], str] = {}
+    others: dict[tuple[str, str], str] = {}
     for row in rows:
         where = f"case {row.case!r}, role {row.role!r}"
         found += [f"{where}: {problem}" for problem in _contradictions(row)]
@@ -212,7 +214,23 @@ def check_rows(rows: Sequence[Graded]) -> list[str]:
             value = getattr(row, name) or None
             if value is not None and known.setdefault(name, value) != value:
                 conflicting[f"case {row.case!r}: {name} is {known[name]!r} and {value!r} in different rows"] += 1
+        asked = row.case, row.role
+        if row.gold and _ASKED.fullmatch(row.role) and _first(golds.setdefault(asked, row.gold)) != _first(row.gold):
+            others.setdefault(asked, row.gold)
+    for (case, role), gold in [*others.items()][:1]:
+        more = f" (and {len(others) - 1} more like it)" if len(others) > 1 else ""
+        both = f"{golds[case, role]!r:.60} and {gold!r:.60}"
+        conflicting[f"case {case!r}, role {role!r}: gold is {both} in different rows{more}; is it one question?"] += 1
     return found + list(conflicting)
+
+
+_ASKED = re.compile(r"whole|part:\d+")
+"""Roles whose question is the same for every model."""
+
+
+def _first(gold: str) -> str:
+    """A gold answer without its aliases and in one spelling, for a comparison."""
+    return gold.partition(" | ")[0].strip().casefold().removesuffix(".0")
 
 
 def _contradictions(row: Graded) -> list[str]:

@@ -126,7 +126,7 @@ def announced(line: str, rest: str, golds: Sequence[str], consistency: bool = Fa
 
 def uncued(whole: str, golds: Sequence[str], consistency: bool = False, lead: bool = False) -> NameVerdict | None:
     """What a text without a cue says; None where it says nothing at all. ``lead``: its first sentence may be enough."""
-    plain = _read_as(whole, golds)
+    plain = _without_codes(_read_as(whole, golds), golds)
     found = _exactly(plain, golds, consistency)
     if found is not None or not (said := _statements(plain)):
         return found
@@ -143,6 +143,16 @@ def _read_as(whole: str, golds: Sequence[str]) -> str:
         plain = re.sub(re.escape(view.plain(gold)), lambda m: _INNER_STOP.sub("", m[0]), plain, flags=re.IGNORECASE)
     known = {gold.strip().lower() for gold in golds}  # not "C-E-G" where the gold answer is written so
     return _SPELLED.sub(lambda m: word if (word := m[0].replace("-", "")).lower() in known else m[0], plain)
+
+
+def _without_codes(plain: str, golds: Sequence[str]) -> str:
+    """A text with a mark before the words that are a code among the aliases but for the capitals: "It can be Peru" does
+    not say CAN."""
+    codes = [gold for gold in golds[1:] if text.is_code(gold)]
+    if not codes or len(plain.split()) <= _LEAST:
+        return plain
+    words = rf"(?<![\w'-])(?:{'|'.join(codes)})(?![\w'-])"
+    return re.sub(words, lambda m: m[0] if m[0].isupper() else f"x{m[0]}", plain, flags=re.IGNORECASE)
 
 
 def _read(plain: str, said: Sequence[str], golds: Sequence[str]) -> NameVerdict:

@@ -105,25 +105,41 @@ def plain(text: str) -> str:
     return " ".join(re.findall(r"\w+", "".join(c for c in letters if not unicodedata.combining(c))))
 
 
-def holds(text: str, answer: str) -> bool:
-    """Whether an answer stands in a text, as whole words."""
-    return f" {plain(answer)} " in f" {plain(text)} "
-
-
 SMALL_WORDS = frozenset("us it in is as at he be am no on so i who me to do my by or".split())
 """Names that are also small words ("US", the symbol "He", the code "IS"): the capital tells, except at the start of a
 sentence."""
+_CODES = frozenset(
+    "can are and per nor pan man ben bar fin sin lie jam gin cub ton cod mac sen id ad al ma pa la el de er ha hi va"
+    .split()
+)  # fmt: skip
+"""Codes of countries and languages ("CAN", "ARE", "LA") that are other words in small letters."""
+
+
+def is_code(name: str) -> bool:
+    """Whether a name is a code in capitals that is another word in small letters."""
+    return name.isupper() and name.strip().lower() in _CODES
+
+
+def holds(text: str, answer: str) -> bool:
+    """Whether an answer stands in a text, as whole words; "IS", "CAN" and the like only as they are written."""
+    if (plain(answer) in SMALL_WORDS and not answer.islower()) or is_code(answer):
+        return _as_written(text, answer)
+    return f" {plain(answer)} " in f" {plain(text)} "
 
 
 def has_any(said: str, names: Iterable[str]) -> bool:
     """Whether a text has one of the names, as whole words in whatever spelling; a small word only as it is written."""
     given = f" {normalize(said)} "
     return any(
-        re.search(rf"(?<!\w){re.escape(name.strip())}(?!\w)", said) is not None and not name.islower()
-        if normalize(name) in SMALL_WORDS
+        _as_written(said, name) and not name.islower()
+        if normalize(name) in SMALL_WORDS or is_code(name)
         else f" {normalize(name)} " in given
         for name in names
     )
+
+
+def _as_written(said: str, name: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(name.strip())}(?!\w)", said) is not None
 
 
 def strip_opening(text: str) -> str:

@@ -250,7 +250,7 @@ def _is_a_part(case: Case, answer: str) -> bool:
         return False
     earlier = [name for part in case.parts[:-1] for name in (part.answer, *part.aliases)]
     return case.answer_type == "text" and any(
-        _names(answer, name) and not holds(case.question, name) for name in earlier
+        holds(answer, name) and _names(answer, name) and not holds(case.question, name) for name in earlier
     )
 
 

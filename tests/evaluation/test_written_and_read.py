@@ -220,6 +220,18 @@ def test_rows_of_one_case_with_other_properties_contradict_each_other(name: str,
     assert check_rows([rows[0], replace(rows[1], case="d"), Graded("c", "part:3", "correct")]) == []
 
 
+def test_one_case_with_two_gold_answers_is_pointed_out_once() -> None:
+    def row(case: str, gold: str | None, role: str = "whole", model: str = "m") -> Graded:
+        return Graded(case, role, "correct", gold=gold, model=model)
+
+    first = [row("a", "Oslo"), row("b", "4 | four"), row("c", "x"), row("d", None)]
+    again = [row("a", "oslo", model="n"), row("b", "4.0", model="n"), row("c", "x", "part:0"), row("d", "y", model="n")]
+    assert check_rows([*first, *again, row("a", "it", "pair:q1"), row("a", "Rome", "pair:q1")]) == []
+    other = [row("a", "Rome", model="n"), row("b", "5", model="n")]
+    (said,) = check_rows([*first, *other])
+    assert "case 'a', role 'whole': gold is 'Oslo' and 'Rome'" in said and "1 more" in said
+
+
 @pytest.mark.parametrize(
     ("flag", "outcome", "wrong"),
     [(True, "incorrect", True), (0, "correct", True), ("False", "correct", True), ("1", "abstained", True),

@@ -13,7 +13,7 @@ from composcope.errors import InputError
 from composcope.evaluation.benchmarks import multi_hop
 from composcope.evaluation.benchmarks.catalog import load
 from composcope.evaluation.cases import Case, read_cases, write_cases
-from composcope.evaluation.gold import type_of_answer, type_of_words
+from composcope.evaluation.gold import others, type_of_answer, type_of_words
 from composcope.evaluation.grading import grade
 
 
@@ -362,6 +362,12 @@ def test_a_table_without_a_needed_column_or_with_names_that_are_no_list_is_refus
 )  # fmt: skip
 def test_answers_about_the_world_have_the_type_that_they_are_written_in(text: str, kind: str) -> None:
     assert type_of_words(text) == kind
+
+
+def test_a_code_of_two_small_letters_is_no_name_of_a_country() -> None:
+    assert others("Iceland", ["is", "ISL", "Republic of Iceland", "", "iceland"]) == ("ISL", "Republic of Iceland")
+    assert others("German", ["de", "DE", "German language"]) == ("DE", "German language")
+    assert others("kilometres", ["km", "kilometers"]) == ("km", "kilometers")
 
 
 @pytest.mark.parametrize(

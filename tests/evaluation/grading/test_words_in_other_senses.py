@@ -57,6 +57,12 @@ CODES = [
     ("India", "IN", "In Germany", WRONG),
     ("India", "IN", "in Germany", WRONG),
     ("It", "Stephen King's It", "It is a book.", NONE),
+    ("Canada", "CAN", "It can be Germany, I think.", WRONG),
+    ("Canada", "CAN", "Germany can be it. " + "It is in Europe and has a long history. " * 20, WRONG),
+    ("Canada", "CAN", "Its code is CAN in most lists.", RIGHT),
+    ("Canada", "CAN", "can", RIGHT),
+    ("Andorra", "AND", "He lives in Spain and Portugal, mostly Spain.", WRONG),
+    ("Laos", "LA", "The country of La Paz is Bolivia.", WRONG),
 ]
 _SQUARES = "Which square numbers are between 20 and 70?"
 _POPES = "Which popes reigned between Pius XII and John Paul II?"

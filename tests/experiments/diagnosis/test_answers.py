@@ -396,6 +396,24 @@ def test_a_part_that_the_question_names_is_not_the_bridge() -> None:
     assert behaviour.shows(heard(named, {"whole": "Norway."})) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "whole", "bridge", "cause"),
+    [
+        ("The dollar is used.", "IS", "No", None),
+        ("It is the dollar.", "ISK", "IT", None),
+        ("They pay in dollars.", "KR", "IN", None),
+        ("NO, is my guess.", "KR", "NO", "answers-bridge"),
+    ],
+)
+def test_a_code_among_the_names_is_not_seen_in_a_small_word(
+    text: str, whole: str, bridge: str, cause: str | None
+) -> None:
+    first = replace(OSLO.parts[0], aliases=(bridge,))
+    coded = replace(OSLO, question="What do they pay with?", aliases=(whole,), parts=(first, *OSLO.parts[1:]))
+    found = behaviour.shows(heard(coded, {"whole": text}))
+    assert (found and found[0]) == cause
+
+
 def test_an_answer_that_names_the_whole_as_well_did_not_stop_at_the_bridge() -> None:
     assert behaviour._is_a_part(OSLO, "Norway.") and not behaviour._is_a_part(OSLO, "Norway: krone")
     both = replace(OSLO, aliases=("crown of Norway",))
