@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from composcope.errors import JournalError
+from composcope.evaluation import journal_files
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.journal import Journal, ask_identity, read_journal
 from composcope.evaluation.journal_files import is_locked, seal
@@ -117,6 +119,23 @@ def test_a_journal_of_an_earlier_version_is_read_continued_and_said_once(
     contents = read_journal(segment.parent)
     assert len(contents.responses) == 5 and contents.warnings == [warning]
     assert segment.read_bytes() == old
+
+
+def test_a_writer_waits_for_a_reader_that_only_looks_and_not_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader holds the lock for microseconds; so long here as somebody waits for it."""
+    reader = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(reader, fcntl.LOCK_SH)
+    waits: list[float] = []
+    monkeypatch.setattr(journal_files.time, "sleep", waits.append)
+    with pytest.raises(JournalError, match="is writing here"):
+        Journal(tmp_path)
+    assert len(waits) == 9 and 0 < sum(waits) < 1
+    monkeypatch.setattr(journal_files.time, "sleep", lambda _: fcntl.flock(reader, fcntl.LOCK_UN))
+    with Journal(tmp_path):
+        assert is_locked(tmp_path / "lock")
+    os.close(reader)
 
 
 def test_a_file_system_without_locks_is_named_and_nobody_is_said_to_write(

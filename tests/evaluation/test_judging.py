@@ -305,6 +305,9 @@ def test_agreement_with_a_judge_is_of_the_rules_where_they_find_a_match_and_leav
     assert [v.right for v in found] == [True, True, True, None, None, None, False, None]
     assert [v.why.partition(":")[0] for v in found] == ["rules", "judge", *["rules"] * 3, "judge", *["rules"] * 2]
     assert len(judge.prompts) == 2 and all("q?" in p and "Rome" in p for p in judge.prompts)
+    spelled = Judge(right=["Lyon"], wrong=[])
+    assert agree([row("Lyon, surely", aliases=("Roma", "Urbs"))], spelled)[0].right is True
+    assert "Rome (also accepted: Roma; Urbs)" in spelled.prompts[0]
     with Journal(tmp_path) as journal:
         failed = agree(rows, Unreachable([]), journal)
     assert [v.right for v in failed] == [True, None, True, None, None, None, False, None]

@@ -169,6 +169,20 @@ def test_the_same_call_again_asks_nothing_and_finds_the_same(tmp_path: Path) -> 
     assert (again.n_asked, again.n_resumed) == (0, 7)
 
 
+def test_an_answer_that_a_later_round_wants_again_was_neither_asked_nor_resumed_twice(tmp_path: Path) -> None:
+    cases = [Case("a", "shared", "s", (Part("shared", "s"),)), Case("b", "own 1", "o", (Part("own 1", "x"),))]
+    seen: list[Progress] = []
+    for asked, resumed in ((2, 0), (0, 2)):
+        with Journal(tmp_path) as journal:
+            found = evaluate(cases, PartsThenWhole(), Table(TABLE), journal, grade=exact, progress=seen.append)
+        assert (found.n_asked, found.n_resumed, len(found.graded)) == (asked, resumed, 3)
+        assert seen[-1] == Progress(2, 1, 1), "the second round had its answer from the first"
+    away = Table({**TABLE, "shared": None})
+    with Journal(tmp_path / "other") as journal:
+        evaluate(cases, PartsThenWhole(), away, journal, grade=exact)
+    assert away.asked.count("shared") == 1, "a failure is asked again in the next run only"
+
+
 def test_another_model_does_not_get_the_answers_of_the_first(tmp_path: Path) -> None:
     other = Table(TABLE, name="other")
     with Journal(tmp_path) as journal:

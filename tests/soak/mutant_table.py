@@ -136,7 +136,7 @@ MUTANTS = (
     Mutant(E, "a date in Retry-After is not understood", 'seconds = parsedate_to_datetime(stated).timestamp() - time.time()', 'seconds = parsedate_to_datetime(stated).timestamp()', "tests/evaluation/engines/test_hostile_servers.py -k pause_is"),
     Mutant(E, "orderings guessed as if one of n", 'choices = math.factorial(len(people))', 'choices = len(people)', "tests/evaluation/builders/test_synthetic_builder.py -k chances"),
     Mutant(E, "nearest options may be equally far", 'abs(far - abs(o.years - reference.years)) >= gap', 'abs(far - abs(o.years - reference.years)) >= 0', "tests/experiments/test_building.py -k harder"),
-    Mutant(E, "pooled answers resampled one by one", 'repeat=n, cluster=r.cluster or r.case)', 'repeat=n, cluster=r.cluster or f"{r.case}-{n}")', PROFILES + " -k pooled"),
+    Mutant(E, "pooled answers resampled one by one", 'run=None, repeat=n) for r in source.rows', 'run=None, repeat=n, cluster=f"{r.case}-{n}") for r in source.rows', PROFILES + " -k pooled"),
     Mutant(E, "two answers are well-formed", 'text.count("<answer>") == 1 and', 'text.count("<answer>") >= 1 and', "tests/evaluation/analyses/test_gate_analyses.py -k strict"),
     Mutant(E, "bottleneck share over items without the skill", 'holding = [supplied for all_, supplied in needed if skill in all_]', 'holding = [supplied for all_, supplied in needed]', PROFILES + " -k skill"),
     Mutant(E, "people of a round are all asked the same role", 'own[(t + i) % len(own)]', 'own[t % len(own)]', "tests/evaluation/analyses/test_people.py -k sees_two"),

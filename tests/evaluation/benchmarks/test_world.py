@@ -291,7 +291,17 @@ def test_its_worked_examples_are_about_other_things_than_its_cases() -> None:
 def test_more_examples_than_there_are_of_a_kind_are_refused() -> None:
     with pytest.raises(InputError, match="--few-shot 5: give 1 to 4 for world"):
         presenting.of_benchmark("world", 5)
-    assert presenting.of_benchmark("custom", 5) == []
+    assert presenting.of_benchmark("custom", 5) == [] == presenting.of_benchmark("world", 0)
+
+
+def test_as_many_examples_of_every_kind_are_taken_or_none_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped = [
+        presenting.Exemplar(kind, f"{kind}{i}?", "1") for kind, n in (("fact", 3), ("whole", 2)) for i in range(n)
+    ]
+    monkeypatch.setattr(presenting, "read", lambda _: shipped)
+    assert [e.question for e in presenting.of_benchmark("world", 2)] == ["fact0?", "fact1?", "whole0?", "whole1?"]
+    with pytest.raises(InputError, match="--few-shot 3: give 1 to 2 for world"):
+        presenting.of_benchmark("world", 3)
 
 
 def test_the_page_about_the_benchmark_counts_its_families_as_they_are() -> None:

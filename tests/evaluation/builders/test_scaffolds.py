@@ -428,6 +428,8 @@ def test_a_filter_that_loses_topics_correlates_less_than_random_subsets_do() -> 
     # The paper's p calls both alike: it asks whether there is any correlation, and there always is.
     assert found["p"] < 0.05 and found["p_random"] == pytest.approx(1 / 2001)
     assert found["pearson"] < found["random_low"] < found["random_high"]
+    other = quality.filtering(judged, lost, topics, seed=2)
+    assert other["random_low"] != found["random_low"] and other["pearson"] == found["pearson"], "its own random subsets"
     null = [quality.filtering(judged, kept, topics, seed=1) for kept in by_chance]
     assert all(row["p"] < 0.05 for row in null) and sum(row["p_random"] < 0.05 for row in null) <= 5
     assert 30 <= sum(row["random_low"] <= row["pearson"] <= row["random_high"] for row in null)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import pytest
 
-from composcope.evaluation.metrics import find
+from composcope.evaluation.metrics import Metric, find
 from composcope.evaluation.protocols import Graded, counting, metrics_from_rows
 from composcope.evaluation.protocols.base import CaseSet, Entry, Evidence
 
@@ -47,6 +50,25 @@ def test_runs_of_one_model_are_told_apart_and_one_family_has_no_cells_of_its_own
     more = [*rows[:1], Graded("d", "whole", "correct", model="m", run="a", family="g", depth=2)]
     cells = [[set(group) for group, _ in counting.grouped(counting.items(some))] for some in (rows[:1], more)]
     assert {"family", "depth"} not in cells[0] and {"family", "depth"} in cells[1]
+
+
+def test_models_are_counted_one_by_one_and_each_has_its_metrics_warnings_and_cases() -> None:
+    def count(rows: Sequence[Graded], group: Mapping[str, Any]) -> counting.Counted:
+        said = f"{len(rows)} of {group['model']}"
+        return (
+            [Metric("m", {"depth": 2}), Metric("k")],
+            [said],
+            [("b", Entry(said, ())), ("a", Entry(rows[0].case, ()))],
+        )
+
+    rows = [Graded(case, "whole", "invalid", model=m, reason="x") for case, m in (("c", "m"), ("d", "n"), ("e", "m"))]
+    found = counting.reduced(rows, None, {"a": "failure", "b": "success"}, count)
+    of = [{"model": m} for m in "mn"]
+    assert [dict(m.group) for m in found.metrics] == [g | more for g in of for more in ({"depth": 2}, {})]
+    assert found.warnings == ("2 of m", "1 of n")
+    assert [(s.name, s.label, s.ids) for s in found.case_sets] == [
+        ("a", "failure", ("c", "d")), ("b", "success", ("2 of m", "1 of n"))
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from composcope.evaluation import statistics
+from composcope.evaluation.analyses.agentcoma import size_groups
+from composcope.evaluation.analyses.base import Source
 from composcope.evaluation.asks import Outcome
-from composcope.evaluation.metrics import Metric
-from composcope.evaluation.protocols import Graded, metrics_from_rows
+from composcope.evaluation.metrics import Metric, find
+from composcope.evaluation.protocols import Graded, counting, metrics_from_rows
+from composcope.evaluation.protocols.compare import compare
 
 OUTCOMES: tuple[Outcome, ...] = ("correct", "correct", "correct", "incorrect", "abstained", "invalid")
 SKILLS = (("add", "look up", "compare"), ("look up", "add", "compare"), ("compare", "add", "add"))
@@ -144,3 +149,60 @@ def test_twice_as_many_cases_with_the_same_answers_are_twice_the_counts_and_the_
             assert getattr(other, bound) == pytest.approx(getattr(m, bound)), key
         if m.interval == "clopper-pearson" and m.n:
             assert other.high - other.low < m.high - m.low, key  # type: ignore[operator]
+
+
+def _alone(protocol: str, n: int = 24, seed: int = 0, **more: Any) -> list[Graded]:
+    return [replace(row, cluster=None, **more) for row in _rows(protocol, n, seed)]
+
+
+def _gain(seed: int) -> Metric | None:
+    sides = (counting.items(_alone("reasoning-gap", seed=drawn)) for drawn in (0, 1))
+    return counting.gain(list(zip(*sides, strict=True)), "whole", {}, seed)
+
+
+SEEDED: dict[str, Callable[[int], object]] = {
+    "double-gate": lambda seed: metrics_from_rows(_alone("double-gate"), "double-gate", seed=seed),
+    "compositionality-gap": lambda seed: metrics_from_rows(
+        _alone("compositionality-gap"), "compositionality-gap", seed=seed
+    ),
+    "reasoning-gap": lambda seed: metrics_from_rows(_alone("reasoning-gap"), "reasoning-gap", seed=seed),
+    "scaffolding": lambda seed: metrics_from_rows(_alone("scaffolding"), "scaffolding", seed=seed),
+    "compare": lambda seed: compare(_alone("double-gate"), _alone("double-gate", seed=1), seed=seed),
+    "composition compared": lambda seed: compare(
+        _alone("double-gate"),
+        [replace(r, outcome="correct") if r.role == "whole" else r for r in _alone("double-gate")],
+        seed=seed,
+    ),
+    "pair gain": _gain,
+    "sizes": lambda seed: size_groups([Source("m-1B", _alone("compositionality-gap", model="m-1B"))], seed=seed),
+}
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_every_interval_by_resampling_has_the_seed_that_is_given(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seeds: list[int] = []
+    resampled = statistics._resample
+
+    def told(sums: np.ndarray, statistic: Any, seed: int, n: int) -> np.ndarray:
+        seeds.append(seed)
+        return resampled(sums, statistic, seed, 50)
+
+    monkeypatch.setattr(statistics, "_resample", told)
+    SEEDED[name](7)
+    assert set(seeds) == {7}
+
+
+def test_the_mean_of_levels_has_the_interval_of_a_skewed_mean() -> None:
+    levels = [1, 1, 1, 1, 1, 1, 1, 1, 2, 5]
+    rows = [Graded(f"c{i}", f"scaffold:{j}", "correct" if j >= k else "incorrect")
+            for i, k in enumerate(levels) for j in range(1, 6)]  # fmt: skip
+    rows += [Graded(f"c{i}", "whole", "incorrect") for i in range(len(levels))]
+    metrics = metrics_from_rows(rows, "scaffolding").metrics
+    plain, skewed = (
+        statistics.bootstrap(np.array([(k, 1) for k in levels]), lambda s: s[..., 0] / s[..., 1], seed=0, skewed=skewed)
+        for skewed in (False, True)
+    )
+    for name, least in (("mean_k", 1), ("mean_k_solvable", 0)):
+        found = find(metrics, name)
+        assert found is not None and found.high == skewed.high and found.low == max(least, skewed.low or 0)
+    assert (skewed.high or 0) > (plain.high or 0)

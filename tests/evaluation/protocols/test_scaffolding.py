@@ -107,6 +107,9 @@ def test_the_interval_of_a_mean_holds_no_k_that_cannot_be() -> None:
     assert (got("mean_k", bare).low, got("mean_k_solvable", bare).high) != (None, None)
     low, high = got("mean_k", bare).low, got("mean_k", bare).high
     assert low is not None and high is not None and 1 <= low < 1.5 < high <= 3
+    last = [replace(r, cluster=f"k{i // 2}") for i, k in enumerate((3, 3, 3, 3, 3, 3, 3, 3, 1, 3, 3, 3))
+            for r in item(f"c{i}", *levels[k])]  # fmt: skip
+    assert got("mean_k", last).high == 3, "of four steps three can be revealed"
 
 
 def test_bottlenecks_are_the_skills_up_to_k_each_once() -> None:

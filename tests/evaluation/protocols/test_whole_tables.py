@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
@@ -99,7 +100,7 @@ def _agree(metrics: Sequence[Metric], expected: dict[Any, tuple[list[dict[str, G
 Rates = dict[Any, tuple[list[dict[str, Graded]], list[Truth]]]
 CONDITIONAL = (
     "residual_failure", "single_gate_failure", "press_gap", "gate_removed", "abstention", "recovery", "quadrant",
-    "second_hop",
+    "second_hop", "non_monotone", "skill_accuracy", "scaffold_success", "placeholder",
 )  # fmt: skip
 """Rates among cases of which it may be open whether they are among them."""
 Test = Callable[[dict[str, Graded]], Truth]
@@ -299,6 +300,93 @@ def test_every_diagnostic_of_the_reasoning_gap_is_the_count_over_the_cases_that_
         m = own[key]
         assert (m.count, m.n, m.n_invalid) == (sum(a - b for a, b in pairs), len(pairs), len(values) - len(pairs)), key
         assert m.value == (pytest.approx(sum(a - b for a, b in pairs) / len(pairs)) if pairs else None)
+
+
+SKILLS = (("add", "look up", "sum"), ("look up", "add", "sum"), ("add", "add", ""))
+LEVELS = ("scaffold:1", "scaffold:2")
+
+
+def _scaffold_roles(i: int) -> list[str]:
+    return ["whole", "part:0", "part:1", *(["part:2"] * bool(i % 4)), *LEVELS,
+            *(["placeholder:1", "placeholder:2"] * bool(i % 3))]  # fmt: skip
+
+
+def _ks(case: dict[str, Graded]) -> set[int]:
+    """Every k that some judgement of the open answers gives: the first that is right of the whole and the levels."""
+    answers = [_truth(case, role) for role in ("whole", *LEVELS)]
+    filled = product(*([v] if v is not None else [True, False] for v in answers))
+    return {row.index(True) if True in row else -1 for row in filled}
+
+
+def _over(values: Iterable[Truth | str]) -> tuple[Truth, Truth]:
+    """Whether a case is inside, and its value, from what each k that it may have says."""
+    found = set(values)
+    inside = found - {"out"}
+    is_in = None if "out" in found and inside else bool(inside)
+    return is_in, next(iter(inside)) if len(inside) == 1 else None  # type: ignore[return-value]
+
+
+def _revealed(drawn: Drawn) -> Rates:
+    def decided(case: dict[str, Graded], test: Callable[[int], bool]) -> Truth:
+        verdicts = {test(k) for k in _ks(case)}
+        return verdicts.pop() if len(verdicts) == 1 else None
+
+    def again(case: dict[str, Graded], k: int) -> Truth | str:
+        return _not(_truth(case, "scaffold:2")) if k == 1 else "out"
+
+    def blanked(case: dict[str, Graded], k: int, level: int | None) -> Truth | str:
+        role = f"placeholder:{k}"
+        return _truth(case, role) if role in case and level in (None, k) else "out"
+
+    everyone, expected = list(drawn.values()), {}
+    combined = [({"combination": " + ".join(s)}, [c for c in everyone if c["whole"].skills == s]) for s in SKILLS]
+    for group, cases in [*_cells(drawn), *combined]:
+        expected[_key("composition", group)] = cases, [_truth(c, "whole") for c in cases]
+        shares: dict[str, Callable[[int], bool]] = {
+            "any_scaffold": lambda k: k >= 0, "k_zero": lambda k: k == 0, "k_positive": lambda k: k > 0,
+            "intractable": lambda k: k < 0,
+        }  # fmt: skip
+        for name, test in shares.items():
+            expected[_key(name, group)] = cases, [decided(c, test) for c in cases]
+        expected[_key("non_monotone", group)] = _of_pairs(cases, [_over(again(c, k) for k in _ks(c)) for c in cases])
+    for group, cases in [*combined, ({}, everyone)]:
+        for level, role in enumerate(LEVELS, 1):
+            pairs = [(_not(_truth(c, "whole")), _truth(c, role)) for c in cases]
+            expected[_key("scaffold_success", {**group, "level": level})] = _of_pairs(cases, pairs)
+    for level in (None, 1, 2):
+        pairs = [_over(blanked(c, k, level) for k in _ks(c)) for c in everyone]
+        expected[_key("placeholder", {"level": level} if level else {})] = _of_pairs(everyone, pairs)
+    for skill in ("add", "look up", "sum", "step 2"):
+        tasks = [(c, f"part:{i}") for c in everyone for i, s in enumerate(c["whole"].skills)
+                 if f"part:{i}" in c and (s or f"step {i}") == skill]  # fmt: skip
+        own = [c for c, _ in tasks]
+        expected[_key("skill_accuracy", {"skill": skill})] = own, [_truth(c, role) for c, role in tasks]
+        pairs = [(_not(_truth(c, "whole")), _truth(c, role)) for c, role in tasks]
+        expected[_key("skill_accuracy", {"skill": skill, "whole": "incorrect"})] = _of_pairs(own, pairs)
+    return expected
+
+
+def _of_pairs(cases: list[dict[str, Graded]], pairs: list[tuple[Truth, Truth]]) -> Any:
+    """The cases that may be inside, and their values; open where either is."""
+    kept = [(c, pair) for c, pair in zip(cases, pairs, strict=True) if pair[0] is not False]
+    return [c for c, _ in kept], [None if inside is None else value for _, (inside, value) in kept]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_every_rate_of_scaffolding_is_the_count_over_its_own_items(seed: int) -> None:
+    drawn = _drawn(_scaffold_roles, n=90, seed=seed)
+    for i, case in enumerate(drawn.values()):
+        case |= {role: replace(row, skills=SKILLS[i % 7 % 3]) for role, row in case.items()}
+    metrics = metrics_from_rows([r for c in drawn.values() for r in c.values()], "scaffolding").metrics
+    _agree(metrics, _revealed(drawn))
+    own = {_key(m.metric, m.group): m for m in metrics}
+    for group, cases in _cells(drawn):
+        ks = [k for c in cases if len(possible := _ks(c)) == 1 for k in possible]
+        for name, least in (("mean_k", 1), ("mean_k_solvable", 0)):
+            chosen, m = [k for k in ks if k >= least], own[_key(name, group)]
+            assert (m.count, m.n) == (sum(chosen), len(chosen))
+            assert m.n_invalid == sum(len(_ks(c)) > 1 and max(_ks(c)) >= least for c in cases)
+            assert m.value == (pytest.approx(sum(chosen) / len(chosen)) if chosen else None)
 
 
 def test_the_seed_reaches_the_intervals_of_a_table_read_from_rows() -> None:
