@@ -152,6 +152,7 @@ ECHO: list[Row] = [
     (echo.focus, ("Mozart was a composer. He was born in 1756.", "When was Mozart born?"), "He was born in 1756."),
     (echo.focus, ("Mozart was born in 1756. He was Austrian.", "When was Mozart born?"), "Mozart was born in 1756."),
     (echo.focus, ("Mozart was born in 1756.", "When was Mozart born?"), None),
+    (echo.focus, ("When was Mozart born? Mozart was born in 1756.", "When was Mozart born?"), "Mozart was born in 1756."),
     (echo.focus, ("He lived. He died.", "When was Mozart born?"), None),
     (echo.in_another_clause, ("Plants take in oxygen and release carbon dioxide.", ["carbon dioxide"], "What do plants take in?"), True),
     (echo.in_another_clause, ("Plants take in oxygen and release carbon dioxide.", ["oxygen"], "What do plants take in?"), False),
