@@ -720,6 +720,20 @@ SECOND_GUESSES = [
     ("number", "30", "15% of 200 is", "What is 15% of 200?", OPEN),
     ("text", "Jane Austen", "The author of Pride and Prejudice is", AUTHOR, OPEN),
     ("text", "Jane Austen", "The author of Pride and Prejudice is Jane Austen and", AUTHOR, RIGHT),
+    (
+        "ordered-list",
+        "Oslo, Bonn, Rome",
+        "The three are Rome, Oslo, Bonn:\n1. Oslo\n2. Bonn\n3. Rome",
+        "Sort by age: Rome, Oslo, Bonn.",
+        RIGHT,
+    ),
+    (
+        "ordered-list",
+        "Oslo, Bonn, Rome",
+        "The order is Bonn, Rome, Oslo:\n1. Oslo\n2. Bonn\n3. Rome",
+        "Sort by age: Rome, Oslo, Bonn.",
+        OPEN,
+    ),
     ("text", "Jane Austen", "The author of Pride and Prejudice is Anne.", AUTHOR, WRONG),
 ]
 SIGNS = [

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -23,7 +24,10 @@ from composcope.evaluation.grading import (
     lists,
     mentions,
     names,
+    numbers,
+    roles,
     text,
+    units,
     view,
 )
 from composcope.evaluation.grading.extract import extract, last_object
@@ -58,6 +62,17 @@ def _either(said: str) -> bool | None:
 
 def _parsed(said: str) -> tuple[int | None, int | None, int | None, bool] | None:
     return None if (d := dates.parse(said)) is None else (d.year, d.month, d.day, d.sure)
+
+
+def _shares(said: str) -> tuple[list[Fraction], list[Fraction]]:
+    plain = numbers.normalized(said)
+    kept, shares = units.without_totals(plain, numbers.candidates(plain))
+    return [n.value for n in kept], [n.value for n in shares.values()]
+
+
+def _equal(said: str, gold: str) -> bool:
+    one, other = numbers.parse(said), numbers.parse(gold)
+    return one is not None and other is not None and numbers.equal(one, other)
 
 
 def _choice(said: str, options: Any) -> str | None:
@@ -153,6 +168,7 @@ ECHO: list[Row] = [
     (echo.focus, ("Mozart was a composer. He was born in 1756.", "When was Mozart born?"), "He was born in 1756."),
     (echo.focus, ("Mozart was born in 1756. He was Austrian.", "When was Mozart born?"), "Mozart was born in 1756."),
     (echo.focus, ("Mozart was born in 1756.", "When was Mozart born?"), None),
+    (echo.focus, ("When was Mozart born? Mozart was born in 1756.", "When was Mozart born?"), "Mozart was born in 1756."),
     (echo.focus, ("He lived. He died.", "When was Mozart born?"), None),
     (echo.in_another_clause, ("Plants take in oxygen and release carbon dioxide.", ["carbon dioxide"], "What do plants take in?"), True),
     (echo.in_another_clause, ("Plants take in oxygen and release carbon dioxide.", ["oxygen"], "What do plants take in?"), False),
@@ -311,6 +327,16 @@ OTHERS: list[Row] = [
         ("'30", (2030, None, None, False)), ("'31", (1931, None, None, False)), ("20 July '69", (1969, 7, 20, True)),
         ("2015-06", (2015, 6, None, True)), ("2005-06", (2005, None, None, True)), ("31 May 1990", (1990, 5, 31, True)),
         ("May 1990", (1990, 5, None, True)), ("45", (45, None, None, False)), ("0", None))),
+    *((_shares, (said,), shares) for said, shares in (
+        ("4 of the 8 planets", ([4], [Fraction(1, 2)])), ("9 of the 4 boxes", ([9, 4], [])), ("0 of 4", ([0], [0])),
+        ("3 % of 4", ([Fraction(3, 100), 4], [])), ("2.5 of 4", ([Fraction(5, 2), 4], [])), ("4 of 0", ([4, 0], [])),
+        ("1 in 6", ([1], [Fraction(1, 6)])), ("1 in 6 weeks", ([1, 6], [])), ("1 in 5000", ([1, 5000], [])))),
+    *((_equal, (said, gold), equal) for said, gold, equal in (
+        ("6:8", "3:4", True), ("3:4", "0.75", False), ("0.75", "3:4", False), ("3/4", "0.75", True), ("75 %", "0.75", True),
+        ("3 h", "180 min", True), ("3 h", "180 m", False), ("0.5 %", "0.5", True), ("0.5", "50 %", True))),
+    (roles.own_number, ("At first Sam had 14 and Tina had 40. Now Sam has 12 and Tina has 42.", "Sam and Tina share marbles. How many marbles does Tina have?"), "42"),
+    (text.same, ("2x > 6, so x > 3", "x > 3"), True), (text.same, ("x > 1, so x > 3", "x > 1"), False),
+    (text.same, ("so x \\geq 3", "x >= 3"), True), (text.same, ("x > 3", "x < 3"), False),
     *((_either, (said,), either) for said, either in (
         ("3/4/1901", True), ("12/12/1901", True), ("13/4/1901", False), ("3 May 1901", False), ("1901", False))),
     (_agentcoma, ("-3.5 Question: 7", "-3.5"), ("correct", "-3.5")), (_agentcoma, ("none", "0"), ("correct", "0")),

@@ -44,6 +44,8 @@ def _solution(*lines: str) -> str:
         (_solution("class A:", "    def __str__(self): return '7 apples'", "return A()"), "7 apples"),
         ("def solve_q1():\n    return 4\ndef solution(k=3, *, m=2):\n    X = solve_q1()\n    return X * k + m\n", 14),
         ("solution = lambda: 3", 3),
+        (_solution("import time", "time.sleep(10 ** 6)", "return 5"), 5),  # nothing waits
+        (_solution("return len(bytes(100 << 20))"), 100 << 20),
         ("from functools import cache\n@cache\n" + _solution("return 4"), 4),
     ],
 )
@@ -68,6 +70,7 @@ def test_a_value_comes_back_as_a_plain_one(code: str, value: object) -> None:
         (_solution("return solution()"), "recursion"),
         (_solution("while 1: pass"), "time"),
         (_solution("return len([0] * 10 ** 10)"), "memory"),
+        (_solution("return len(bytes(400 << 20))"), "memory"),  # of 256 MB
         (_solution("print('x' * 30_000)"), "output"),
         (_solution("return 'x' * 30_000"), "output"),
         (_solution("return [0] * 200_000"), "output"),

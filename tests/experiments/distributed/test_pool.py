@@ -374,3 +374,16 @@ def test_workers_are_opened_with_the_tokenizer_of_their_model_and_closed_where_i
     with pytest.raises(ModelError):
         engines.load_fleet(loading, tmp_path, print)
     assert closed == ["closed"]
+
+
+def test_the_manifest_says_which_workers_there_were_what_they_had_and_how_many_were_lost(tmp_path: Path) -> None:
+    versions = {"torch": "2"}
+    abouts = [{**ABOUT, "host": h, "pid": i, "versions": versions, "facts": {"n": i}, "numerics": {"dtype": h}}
+              for i, h in enumerate("ab")]  # fmt: skip
+    has = {"workers": 4, "gpus": 0.5, "cpus": 1, "lost": 3, "abouts": abouts, "about": abouts[0]}
+    pool: Any = SimpleNamespace(**has, peaks=lambda: ["p"])
+    target = engines.RayTarget(*[None] * 5, pool=pool, run=tmp_path)  # type: ignore[arg-type]
+    started = [{"host": h, "pid": i, "versions": versions} for i, h in enumerate("ab")]
+    assert target.record() == {"fleet": {"workers": 4, "gpus_per_worker": 0.5, "cpus_per_worker": 1, "lost": 3,
+                                         "started": started, "peak_memory": ["p"]}}  # fmt: skip
+    assert (target.facts(), target.numerics()) == ({"n": 0}, {"dtype": "a"})

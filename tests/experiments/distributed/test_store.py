@@ -126,6 +126,9 @@ def test_shards_measure_their_own_items_once_and_the_last_look_puts_them_togethe
     assert again == []
     assert collect(CachedModel(again, Store(tmp_path), "other model"), count, items) == [x * 10 for x in items]
     assert again == items
+    light = CachedModel(ran[0], Store(tmp_path / "light"), "s", Shard(1, 3))
+    assert dict(light.spread(count, items, [], light=True)) == {i: x * 10 for i, x in enumerate(items)}
+    assert not (tmp_path / "light").exists(), "what takes no longer than reading it is done by every shard"
 
 
 def _target(weights: str = "w", **numerics: str) -> Any:

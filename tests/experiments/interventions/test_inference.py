@@ -14,7 +14,7 @@ from composcope.experiments.config import Config
 from composcope.experiments.interventions import inference
 from composcope.experiments.interventions.inference import InterventionTrial, halve
 from composcope.probes import steering
-from composcope.probes.examples import Gold
+from composcope.probes.examples import Example, Gold
 from composcope.probes.result import ProbeResult
 
 
@@ -299,6 +299,42 @@ def test_what_is_written_under_an_intervention_is_judged_as_the_answers_of_the_r
     assert _trial()._judge(example, [5, 0]) == outcome
 
 
+@pytest.mark.parametrize(("compat", "outcome"), [(None, "incorrect"), ("collapse", "correct")])
+def test_what_is_written_under_an_intervention_is_judged_in_the_mode_of_the_run(
+    compat: str | None, outcome: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inference, "decode", lambda tokenizer, ids, *_: "<answer>1401</answer>")  # a year off
+    monkeypatch.setattr(inference, "special_thinking_marks", lambda tokenizer: {})
+    example: Any = SimpleNamespace(gold=Gold("1402", "date", "xml"))
+    assert _trial(compat=compat)._judge(example, [5, 0]) == outcome
+
+
+def test_a_result_is_kept_with_the_cases_of_both_halves_and_the_hash_of_all_that_it_depends_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def example(case: str, group: str, ids: tuple[int, ...] = (1, 2)) -> Example:
+        return Example(case, "whole", "composition", group, ids, (3,), (4,), 0, (0, 1))
+
+    def halves(first: Example) -> inference.Halves:
+        last = {"failure": [example("c", "failure")], "success": [example("d", "success")]}
+        return inference.Halves({"failure": [first], "success": [example("b", "success")]}, last)
+
+    saved: list[Any] = []
+    monkeypatch.setattr(
+        "composcope.experiments.run.writer.save_probe", lambda *given, **how: saved.append((given, how))
+    )
+    manifest: Any = "manifest"
+    for settings, first in (({"seed": 0}, example("a", "failure")), ({"seed": 0}, example("a", "failure")),
+                            ({"seed": 1}, example("a", "failure")), ({"seed": 0}, example("a", "failure", (1, 9))),
+                            ({"seed": 0}, example("z", "failure"))):  # fmt: skip
+        inference._save(ProbeResult("patching", [], settings=settings), tmp_path, manifest, halves(first))
+    (result, folder, by, _), how = saved[0]
+    assert (result.probe, folder, by) == ("patching", tmp_path, "manifest") and how["contrast"] is True
+    assert how["groups"] == {"failure": ["a", "c"], "success": ["b", "d"]} and "half" in how["note"]
+    hashes = [given[3] for given, _ in saved]
+    assert hashes[0] == hashes[1] and len(set(hashes)) == 4
+
+
 @pytest.mark.parametrize(
     ("said", "thinking", "ended", "outcome"),
     [
@@ -359,7 +395,7 @@ def test_a_run_is_opened_in_all_layers_for_a_few_more_tokens_than_its_longest_an
 ) -> None:
     asked = {n: Ask(f"c{n}", "whole", "?", "x", "text", format="cot", max_tokens=n) for n in (8, 40)}
     own = [SimpleNamespace(prompt_ids=(1, 2), response_ids=(3,) * n) for n in (10, 4)]
-    found = SimpleNamespace(examples=lambda *_, roles: own, per_case=lambda: (asked, None))
+    found = SimpleNamespace(examples=lambda *_, roles: {"whole": own}["".join(roles)], per_case=lambda: (asked, None))
     identity = {"weights": "the name of a server's model"}  # which is no hash, and says nothing about the weights
     run = SimpleNamespace(manifest=SimpleNamespace(identity=identity), name="r", evaluated=lambda: found)
     lm = SimpleNamespace(anatomy=SimpleNamespace(context=None, n_layers=3))

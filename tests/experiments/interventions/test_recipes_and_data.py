@@ -250,6 +250,15 @@ def test_organisms_are_trained_on_as_many_cases_of_each_family_and_depth() -> No
     assert all(c.worked and c.parts and c.id.startswith(f"train-{c.family}-{c.depth}-") for c in cases)
 
 
+def test_an_organism_is_evaluated_on_thirty_held_out_cases_of_each_family_and_depth_whatever_the_seed() -> None:
+    recipe = resolve("sft-answer", "organism-v1", prompts=8)
+    first, other = (data.training_set(data.ORGANISM, recipe, seed=seed) for seed in (0, 1))
+    held_out = Counter((c.family, c.depth) for c in first.evaluation)
+    assert len(held_out) > 6 and set(held_out.values()) == {30}
+    assert first.evaluation == other.evaluation and first.sha256 != other.sha256
+    assert not data.overlap(first.cases, first.evaluation)
+
+
 def test_a_preset_takes_the_changes_and_an_option_belongs_to_its_recipe() -> None:
     made = recipes.resolve("sft-answer", "organism-v3", [6, 2, 6], rank=8, epochs=None)
     wanted = replace(recipes.PRESETS["organism-v3"], objective="sft-answer", depths=(2, 6), rank=8)

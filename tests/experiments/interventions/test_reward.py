@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from composcope.evaluation.prompts import FORMATS
@@ -64,6 +66,15 @@ def test_with_thinking_only_what_follows_the_block_counts() -> None:
 def test_years_within_one_year_match_under_the_consistency_rule() -> None:
     assert score("<answer>1401</answer>", "1402", "date").correct
     assert not score("<answer>1399</answer>", "1402", "date").correct
+
+
+def test_the_question_says_whose_number_is_asked_for_as_in_an_evaluation() -> None:
+    asked = "Sam has 14 marbles, and Tina three times as many. How many marbles does Tina have?"
+    said = "<answer>Sam has 14 and Tina has 42.</answer>"
+    assert [score(said, "42", "number", question=q).correct for q in (asked, None)] == [True, False]
+    columns: dict[str, Any] = {"gold": ["42"], "answer_type": ["number"], "aliases": [[]]}
+    rewards = [Rewards("xml", 99)(["p"], [said], **columns, question=[q])[0] for q in (asked, None)]
+    assert rewards == pytest.approx([1.2, 0.2])
 
 
 def test_formats_without_tags_or_instruction_know_no_bonus_and_no_echo() -> None:

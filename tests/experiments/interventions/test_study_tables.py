@@ -172,6 +172,9 @@ def test_numbers_inside_stand_before_and_after_with_their_change() -> None:
 def test_the_study_holds_the_recipes_on_equal_data_and_the_four_mixes() -> None:
     size = study.SIZES["small"]
     made = {v.name: v.recipe(size) for v in study.VARIANTS}
+    for v in study.VARIANTS:
+        recipe = made[v.name]
+        assert (recipe.objective, recipe.solutions, recipe.format) == (v.objective, v.solutions, v.format)
     trio = [r for name, r in made.items() if r.depths == (2, 4)]
     assert {r.objective for r in trio} == {"sft-answer", "sft-trace", "grpo"}
     assert len({(r.prompts, r.rank, r.alpha, r.epochs, r.learning_rate) for r in trio}) == 1
@@ -213,7 +216,8 @@ def test_the_study_asks_bases_and_doses_trains_by_stages_and_opens_the_first_see
         asked.append((model, out.name, format))
         write_json(out / "metrics.json", {})
 
-    def measure(folder: Path, *_: Any, **__: Any) -> None:
+    def measure(folder: Path, model: str, *, limit: int, device: str | None, reporter: Any) -> None:
+        assert (model, limit, device) == ("own", study.SIZES["tiny"].curve_limit, "cpu") and reporter
         curves.append(folder.name)
         write_json(folder / training_curve.FILE, {"rows": [{"training": folder.name}]})
 
@@ -228,7 +232,9 @@ def test_the_study_asks_bases_and_doses_trains_by_stages_and_opens_the_first_see
     monkeypatch.setattr(report, "write", lambda runs, _: reported.extend(r.name for r in runs))
     killed = study.run_folder(tmp_path, study.SECOND, "baseline", None)
     killed.mkdir(parents=True)  # while it was asked, in an earlier call
-    study.run(study.InterventionStudy(model="own", seeds=2, size="tiny", second="other"), tmp_path, quiet=True)
+    study.run(
+        study.InterventionStudy(model="own", seeds=2, size="tiny", second="other"), tmp_path, device="cpu", quiet=True
+    )
     assert killed not in collected[0][2].values() and killed in collected[-1][2].values()
     bases = [a for a in asked if a[1].endswith("baseline")]
     formats = list(dict.fromkeys(v.format for v in study.VARIANTS))

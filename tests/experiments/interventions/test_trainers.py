@@ -25,10 +25,14 @@ pytestmark = pytest.mark.skipif(not (find_spec("trl") and find_spec("peft")), re
 @pytest.mark.parametrize("objective", ["sft-answer", "grpo"])
 def test_the_loss_is_on_the_answer_alone_and_the_seed_is_the_users(objective: str, tmp_path: Path) -> None:
     base, tokenizer = load(str(weights.path("control")), device="cpu")
-    recipe = resolve(objective, "organism-v1", prompts=4, rank=4, alpha=8, generations=2, max_tokens=24, format="plain")
+    recipe = resolve(
+        objective, "organism-v1", prompts=4, rank=4, alpha=8, generations=2, max_tokens=24, format="plain", beta=0.25
+    )
     cases = data.training_set(data.ORGANISM, recipe).cases
     rows = [trainers.row(recipe, case, data.target(case, recipe), chat=True) for case in cases]
     how = TrainerOptions(seed=7, device="cpu")
+    base.generation_config.eos_token_id = [5, 6]
+    recipe = replace(recipe, thinking=True if objective == "grpo" else None)
     trainer = trainers.build(recipe, base, tokenizer, rows, tmp_path, how, Reporter(quiet=True))
     assert (trainer.args.seed, trainer.args.data_seed) == (7, 7)
     assert trainer.args.learning_rate == recipe.learning_rate
@@ -36,6 +40,9 @@ def test_the_loss_is_on_the_answer_alone_and_the_seed_is_the_users(objective: st
     assert "Progress" in callbacks and "PrinterCallback" not in callbacks, "steps are reported once, and not on stdout"
     if objective == "grpo":
         assert (trainer.args.beta, trainer.args.temperature) == (recipe.beta, recipe.temperature)
+        [rewards] = trainer.reward_funcs
+        assert (rewards.format, rewards.max_tokens, rewards.thinking) == ("plain", 24, True)
+        assert set(rewards.eos_ids) == {tokenizer.eos_token_id, 5, 6}, "what ends an answer of the base"
         assert (trainer.num_generations, trainer.args.max_completion_length) == (2, 24)
         return
     batch = trainer.data_collator([trainer.train_dataset[0]])

@@ -278,7 +278,7 @@ def test_a_curve_is_measured_again_where_the_cases_have_changed(
     after = training_curve.measure(folder, BASE, limit=1, device="cpu")
     assert {r["k"] for r in after if r["metric"] == "composition"} == {0} and after != before
     manifest = read_json(folder / "manifest.json")
-    assert [how["dtype"] for how in loaded] == [manifest["identity"]["dtype"]]
+    assert [(how["dtype"], how["device"]) for how in loaded] == [(manifest["identity"]["dtype"], "cpu")]
 
 
 def test_the_exported_model_is_a_plain_folder_for_every_command(

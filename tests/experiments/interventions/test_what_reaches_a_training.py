@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part, case_to_dict
 from composcope.evaluation.graded import Graded
 from composcope.experiments.console.printing import Reporter
 from composcope.experiments.interventions import training, training_curve
+from composcope.experiments.interventions.data import TrainingSet
+from composcope.experiments.interventions.recipes import resolve
 from composcope.experiments.interventions.trainers import TrainerOptions
-from composcope.experiments.run import read_lines, write_lines
+from composcope.experiments.run import read_json, read_lines, write_json, write_lines
 
 
 @pytest.mark.parametrize("last", [None, "checkpoint-3"])
@@ -59,6 +63,64 @@ def test_a_training_has_the_base_as_asked_for_and_goes_on_from_its_last_checkpoi
         "solutions": ("recipe", "data", "base", tokenizer, how, reporter), "steps": 6, "seconds_before": (last, 7.5),
         "adapter": {"sha256": "sha of adapter/adapter_model.safetensors", "parameters": 8}, "numerics": {"of": "base"},
     }  # fmt: skip
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Trainings that take no time: the manifest of each when it began."""
+    found: list[dict[str, Any]] = []
+
+    def train(recipe: Any, source: Any, data: Any, folder: Path, how: Any, reporter: Any) -> dict[str, Any]:
+        found.append(read_json(folder / "manifest.json"))
+        return {"steps": 3, "seconds_before": 5.0, "adapter": {"sha256": "a"}}
+
+    monkeypatch.setattr(training, "require_extra", lambda *_: None)
+    monkeypatch.setattr(training, "resolve_model", lambda name: SimpleNamespace(location=f"at/{name}", name=name))
+    monkeypatch.setattr(training, "base_hash", lambda location: f"weights {location}")
+    monkeypatch.setattr(training, "_run", train)
+    return found
+
+
+CASES = tuple(Case(name, f"q{name}", "1", (Part("p", "1"),), depth=depth) for name, depth in (("a", 2), ("b", 4)))
+
+
+def test_the_folder_of_a_training_says_what_it_was_made_from_with_what_and_how(
+    ran: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    recipe, how = resolve("sft-answer", "organism-v1"), TrainerOptions(seed=4, dtype="bfloat16", max_steps=9)
+    done = training.train(recipe, "m", TrainingSet(CASES[:1], CASES[1:], "sha"), tmp_path, how)
+    assert (done.steps, done.seconds >= 5.0, done.model) == (3, True, tmp_path / "model")
+    for name, kept in (("training", "a"), ("evaluation", "b")):
+        assert [row["id"] for row in read_lines(tmp_path / f"{name}.jsonl")] == [kept]
+    manifest = read_json(tmp_path / "manifest.json")
+    [begun] = ran
+    assert (begun["status"], manifest["status"]) == ("running", "complete")
+    own = {"steps", "adapter", "seconds", "status"}
+    assert {k: v for k, v in manifest.items() if k not in own} == {k: v for k, v in begun.items() if k != "status"}
+    assert manifest["identity"] == {
+        "base_weights": "weights at/m", "recipe": recipe.to_dict(), "data": "sha", "seed": 4, "max_steps": 9,
+        "dtype": "bfloat16",
+    }  # fmt: skip
+    assert (manifest["base"], manifest["recipe"]) == ("m", recipe.to_dict())
+    about = {name: {"cases": 1, "by_depth": {depth: 1}} for name, depth in (("training", "2"), ("evaluation", "4"))}
+    assert {name: {k: manifest[name][k] for k in about[name]} for name in about} == about
+    assert manifest["training"]["sha256"] != manifest["evaluation"]["sha256"]
+    assert {"version", "source"} <= manifest["composcope"].keys() and manifest["machine"]
+    assert {"torch", "trl", "peft", "datasets", "accelerate"} <= manifest["versions"].keys()
+    assert (manifest["steps"], manifest["seconds"], manifest["adapter"]) == (3, done.seconds, {"sha256": "a"})
+
+
+@pytest.mark.parametrize("checkpoints", [True, False])
+def test_a_training_that_was_interrupted_is_not_continued_as_another_one(
+    checkpoints: bool, ran: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe, data = resolve("sft-answer", "organism-v1"), TrainingSet(CASES[:1], CASES[1:], "sha")
+    training.train(recipe, "m", data, tmp_path, TrainerOptions(seed=1))
+    write_json(tmp_path / "manifest.json", {**ran[0], "status": "running"})
+    monkeypatch.setattr(training, "kept_steps", lambda folder: [(1, folder / "checkpoint-1")] * checkpoints)
+    with pytest.raises(InputError, match=r"another training \(other seed\)") if checkpoints else nullcontext():
+        training.train(recipe, "m", data, tmp_path, TrainerOptions(seed=2))
+    assert len(ran) == 2 - checkpoints
 
 
 @pytest.mark.parametrize(("template", "thinking"), [(None, None), ("t", None), ("t", True), ("t", False)])
