@@ -322,10 +322,12 @@ def test_key_neurons_of_examples_do_not_depend_on_how_many_are_attributed_to_tog
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lm, some = load_model(tiny("llama")), examples(2)[:5]
-    both = neurons.attribute_many(lm, [e.prompt_ids for e in some], [e.answer_ids for e in some]).mean
+    both, first = (
+        neurons.attribute_many(lm, [e.prompt_ids for e in some], [e.answer_ids[:n] for e in some]).mean for n in (2, 1)
+    )
     monkeypatch.setattr(of_examples, "POOL", 2)
     assert of_examples.key_neurons(lm, some, None) == neurons.select(both).neurons
-    assert len(of_examples.key_neurons(lm, some)) == 5
+    assert of_examples.key_neurons(lm, some) == neurons.select(first).neurons
 
 
 def test_a_neuron_has_to_lie_above_the_threshold() -> None:
@@ -356,7 +358,12 @@ def test_overlap_knows_its_baselines() -> None:
     assert got.chance == pytest.approx((3 + 1) / 2 / 40)
     first = [Example(f"c{i}", "whole", "x", "failure", (1, 2), (3,), (4 + (i == 2),), 0, (0, 1)) for i in range(3)]
     by_case = _per_case(*([(e, s) for e, s in zip(first, sets, strict=True)] for sets in ([a[0]] * 3, [*b[:2], a[0]])))
-    assert [x for _, x in by_case["neuron_overlap_same_answer"][:2]] == [0.0, 0.5], "of c1; of c0, and never of c2"
+    assert all([e.case for e, _ in column] == ["c0", "c1", "c2"] for column in by_case.values())
+    assert {name: [x for _, x in column] for name, column in by_case.items()} == {
+        "neuron_overlap": [0.5, 0, 1], "neuron_jaccard": [0.25, 0, 1], "neuron_overlap_mismatched": [0.5, 0.75, 0.25],
+        "neuron_overlap_same_answer": pytest.approx([0, 0.5, math.nan], nan_ok=True),  # of c1; of c0, and never of c2
+        "neuron_overlap_excess": [0, -0.75, 0.75],
+    }  # fmt: skip
     counts = neurons.location_map(b, 2, 8, bins=4)
     assert counts.tolist() == [[0, 2 / 3, 1 / 3, 0], [1 / 3, 0, 1 / 3, 0]]
 
