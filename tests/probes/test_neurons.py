@@ -24,6 +24,7 @@ from composcope.probes.neurons import checks, quadrature
 from composcope.probes.neurons import examples as of_examples
 from composcope.probes.neurons.checks import sampled
 from composcope.probes.neurons.examples import _beyond_rounding, _per_case, _warnings
+from composcope.probes.neurons.paths import Path as NeuronPath
 from composcope.probes.neurons.paths import _check_norm, _factor
 from composcope.probes.neurons.quadrature import _TargetProbability
 from composcope.probes.neurons.sets import coarse
@@ -142,6 +143,25 @@ def test_the_reference_rule_scales_the_up_projection_before_the_norm_as_the_publ
     assert (got.site, ours.site) == ("before-norm", "after-norm") and ours.rule == "reference"
     assert float((ours.mean[0] - expected).abs().max()) > 0.1 * float(expected.abs().max())
     assert neurons.attribute_many(lm, PROMPTS[:1], [[30]]).site == "after-norm"
+
+
+@pytest.mark.parametrize("site", ["pre", "before-norm"])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_path_through_the_mlp_leads_to_the_blocks_own_output_whatever_the_factor(site: Any, known: bool) -> None:
+    torch.manual_seed(0)
+    up, down, norm = torch.nn.Linear(4, 6), torch.nn.Linear(6, 4, bias=False), torch.nn.RMSNorm(4)
+    mid, u = torch.randn(1, 1, 4), up(torch.randn(1, 1, 4))
+    z = torch.nn.functional.gelu(u)
+    y = down(z) if site == "pre" else norm(down(z))
+    layer: Any = SimpleNamespace(
+        mlp=torch.nn.Sequential(up, torch.nn.GELU(), down), up=(up,), down=down, mlp_scale=0.7,
+        post_norm=None if site == "pre" else norm,
+    )  # fmt: skip
+    path = NeuronPath(layer, torch.tensor([[0.0, 0.5, 1.0]]), site)
+    path.seen = {"u": u, "z": z, "y": y} | ({"mid": mid} if known else {})
+    found = path._points_through_mlp(mid + 0.7 * y)
+    torch.testing.assert_close(found[:, [0, 2]], torch.cat([mid, mid + 0.7 * y], 1))
+    assert not torch.allclose(found[:, 1:2], mid + 0.35 * y), "bent on the way"
 
 
 @pytest.mark.parametrize("name", ["llama", "mistral", "gemma2", "gpt2"])
