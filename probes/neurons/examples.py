@@ -136,7 +136,7 @@ def key_neurons(lm: Model, examples: Sequence[Example], answer_tokens: int | Non
     clusters = []
     for start in range(0, len(examples), POOL):
         some = examples[start : start + POOL]
-        answers = [e.answer_ids for e in some]
+        answers = [e.answer_ids[:answer_tokens] for e in some]
         found = attribute_many(lm, [e.prompt_ids for e in some], answers, quick=True)
         clusters += [cluster(scores) for scores in found.mean]
     return select_clusters(clusters).neurons

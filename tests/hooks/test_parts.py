@@ -104,6 +104,8 @@ def test_a_trace_holds_what_every_module_of_a_block_took_and_gave() -> None:
         normed = by_name["input_layernorm"].inputs
         assert normed is not None and torch.equal(normed, x) and x.shape == y.shape == (1, 2, 32)
         torch.testing.assert_close(layer.mlp(by_name["mlp"].inputs), by_name["mlp"].output)
+        attended = by_name["self_attn"].inputs  # which are passed by name
+        assert attended is not None and torch.equal(attended, by_name["input_layernorm"].output)
     assert torch.equal(found.ends[0][1], found.ends[1][0]), "one block's output is the next one's input"
     assert not any(m._forward_hooks for m in model.modules())
 

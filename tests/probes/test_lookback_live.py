@@ -98,6 +98,13 @@ def test_spans_that_overlap_or_leave_the_prompt_are_refused() -> None:
         lookback.masses(lm, PROMPTS[:1], [[5]], question_spans=[(3, 7)], few_shot_spans=[(1, 4)])
     with pytest.raises(InputError, match="few_shot span"):
         lookback.masses(lm, PROMPTS[:1], [[5]], question_spans=[(3, 7)], few_shot_spans=[(7, 99)])
+    n = len(PROMPTS[0])
+    for span in ((3, n + 1), (-1, 3), (4, 4), (5, 4)):
+        with pytest.raises(InputError, match=r"question span .* is empty or outside its"):
+            lookback.masses(lm, PROMPTS[:1], [[5, 6, 7]], question_spans=[span])
+        with pytest.raises(InputError, match=r"few_shot span .* is empty or outside its"):
+            lookback.masses(lm, PROMPTS[:1], [[5, 6, 7]], question_spans=[(n - 1, n)], few_shot_spans=[span])
+    assert lookback.masses(lm, PROMPTS[:1], [[5, 6, 7]], question_spans=[(0, n)])
     with pytest.raises(InputError, match="3 prompts, 1 question_spans"):
         lookback.masses(lm, PROMPTS, [[5]] * 3, question_spans=[(3, 7)])
 

@@ -24,6 +24,7 @@ from composcope.probes.neurons import checks, quadrature
 from composcope.probes.neurons import examples as of_examples
 from composcope.probes.neurons.checks import sampled
 from composcope.probes.neurons.examples import _beyond_rounding, _per_case, _warnings
+from composcope.probes.neurons.paths import Path as NeuronPath
 from composcope.probes.neurons.paths import _check_norm, _factor
 from composcope.probes.neurons.quadrature import _TargetProbability
 from composcope.probes.neurons.sets import coarse
@@ -142,6 +143,25 @@ def test_the_reference_rule_scales_the_up_projection_before_the_norm_as_the_publ
     assert (got.site, ours.site) == ("before-norm", "after-norm") and ours.rule == "reference"
     assert float((ours.mean[0] - expected).abs().max()) > 0.1 * float(expected.abs().max())
     assert neurons.attribute_many(lm, PROMPTS[:1], [[30]]).site == "after-norm"
+
+
+@pytest.mark.parametrize("site", ["pre", "before-norm"])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_path_through_the_mlp_leads_to_the_blocks_own_output_whatever_the_factor(site: Any, known: bool) -> None:
+    torch.manual_seed(0)
+    up, down, norm = torch.nn.Linear(4, 6), torch.nn.Linear(6, 4, bias=False), torch.nn.RMSNorm(4)
+    mid, u = torch.randn(1, 1, 4), up(torch.randn(1, 1, 4))
+    z = torch.nn.functional.gelu(u)
+    y = down(z) if site == "pre" else norm(down(z))
+    layer: Any = SimpleNamespace(
+        mlp=torch.nn.Sequential(up, torch.nn.GELU(), down), up=(up,), down=down, mlp_scale=0.7,
+        post_norm=None if site == "pre" else norm,
+    )  # fmt: skip
+    path = NeuronPath(layer, torch.tensor([[0.0, 0.5, 1.0]]), site)
+    path.seen = {"u": u, "z": z, "y": y} | ({"mid": mid} if known else {})
+    found = path._points_through_mlp(mid + 0.7 * y)
+    torch.testing.assert_close(found[:, [0, 2]], torch.cat([mid, mid + 0.7 * y], 1))
+    assert not torch.allclose(found[:, 1:2], mid + 0.35 * y), "bent on the way"
 
 
 @pytest.mark.parametrize("name", ["llama", "mistral", "gemma2", "gpt2"])
@@ -322,10 +342,12 @@ def test_key_neurons_of_examples_do_not_depend_on_how_many_are_attributed_to_tog
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lm, some = load_model(tiny("llama")), examples(2)[:5]
-    both = neurons.attribute_many(lm, [e.prompt_ids for e in some], [e.answer_ids for e in some]).mean
+    both, first = (
+        neurons.attribute_many(lm, [e.prompt_ids for e in some], [e.answer_ids[:n] for e in some]).mean for n in (2, 1)
+    )
     monkeypatch.setattr(of_examples, "POOL", 2)
     assert of_examples.key_neurons(lm, some, None) == neurons.select(both).neurons
-    assert len(of_examples.key_neurons(lm, some)) == 5
+    assert of_examples.key_neurons(lm, some) == neurons.select(first).neurons
 
 
 def test_a_neuron_has_to_lie_above_the_threshold() -> None:
@@ -356,7 +378,12 @@ def test_overlap_knows_its_baselines() -> None:
     assert got.chance == pytest.approx((3 + 1) / 2 / 40)
     first = [Example(f"c{i}", "whole", "x", "failure", (1, 2), (3,), (4 + (i == 2),), 0, (0, 1)) for i in range(3)]
     by_case = _per_case(*([(e, s) for e, s in zip(first, sets, strict=True)] for sets in ([a[0]] * 3, [*b[:2], a[0]])))
-    assert [x for _, x in by_case["neuron_overlap_same_answer"][:2]] == [0.0, 0.5], "of c1; of c0, and never of c2"
+    assert all([e.case for e, _ in column] == ["c0", "c1", "c2"] for column in by_case.values())
+    assert {name: [x for _, x in column] for name, column in by_case.items()} == {
+        "neuron_overlap": [0.5, 0, 1], "neuron_jaccard": [0.25, 0, 1], "neuron_overlap_mismatched": [0.5, 0.75, 0.25],
+        "neuron_overlap_same_answer": pytest.approx([0, 0.5, math.nan], nan_ok=True),  # of c1; of c0, and never of c2
+        "neuron_overlap_excess": [0, -0.75, 0.75],
+    }  # fmt: skip
     counts = neurons.location_map(b, 2, 8, bins=4)
     assert counts.tolist() == [[0, 2 / 3, 1 / 3, 0], [1 / 3, 0, 1 / 3, 0]]
 

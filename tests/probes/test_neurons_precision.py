@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from composcope.hooks import load_model
 from composcope.probes import neurons, patching
 from composcope.probes.examples import Example
 from composcope.probes.neurons import checks, quadrature
+from composcope.probes.neurons import examples as neuron_examples
 from composcope.probes.neurons.checks import agreement
 from composcope.probes.spread import InDtype, Notes
 
@@ -90,6 +93,26 @@ def _examples(n: int = 2) -> list[Example]:
                 case = f"{group[0]}{i}"
                 out.append(Example(case, role, kind, group, prompt, (9, 2), answer, 2, (2, 12), "pair", 2, "add", None))
     return out
+
+
+def test_probabilities_of_half_precision_logits_are_those_of_a_softmax_in_float32() -> None:
+    lm = load_model(tiny("llama").to(torch.bfloat16))  # type: ignore[arg-type]
+    got = neurons.causal_check(lm, PROMPTS, ANSWERS, [[(1, 3)]] * len(PROMPTS), draws=2)
+    for found in vars(got).values():
+        assert bool((found.bfloat16().to(found.dtype) != found).any()), "no rounding to 8 bits on the way"
+
+
+@pytest.mark.parametrize("answer_tokens", [1, 2, None])
+def test_half_precision_is_compared_on_the_tokens_that_are_scored(
+    answer_tokens: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    none = SimpleNamespace(rows=[], note="")
+    monkeypatch.setattr(neuron_examples, "agreement_rows", lambda _lm, sample, **_: (asked.extend(sample), none)[1])
+    lm = load_model(tiny("llama").to(torch.bfloat16))  # type: ignore[arg-type]
+    some = [replace(e, answer_ids=(*e.answer_ids, 7, 8)) for e in _examples()[:4]]
+    neurons.over_examples(lm, some, draws=0, steps=2, rows_dtype="float32", answer_tokens=answer_tokens)
+    assert asked == [(e.prompt_ids, e.answer_ids[:answer_tokens], e.shares) for e in some]
 
 
 def test_the_table_of_neurons_carries_the_agreement_when_asked() -> None:

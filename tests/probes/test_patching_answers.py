@@ -11,6 +11,7 @@ import torch
 
 from composcope.errors import InputError
 from composcope.evaluation.asks import Grade
+from composcope.evaluation.dependence import Sides
 from composcope.evaluation.grading import grade
 from composcope.experiments.distributed.engine import load_target
 from composcope.experiments.models.target import Loading
@@ -20,7 +21,14 @@ from composcope.probes import patching
 from composcope.probes.examples import Example, Gold
 from composcope.probes.faithfulness.working import judged
 from composcope.probes.patching.examples import _graded
-from composcope.probes.patching.outcomes import Graders, PatchOutcome, compare, divergence, independent_pairs
+from composcope.probes.patching.outcomes import (
+    NOTHING_SHARED,
+    Graders,
+    PatchOutcome,
+    compare,
+    divergence,
+    independent_pairs,
+)
 
 from ..tiny_models import tiny
 
@@ -107,6 +115,9 @@ def test_pairs_are_independent_only_as_far_as_they_can_be_formed_without_sharing
     assert independent_pairs(star) == 2
     assert independent_pairs([PatchOutcome("donor", d, r, {}) for d in range(3) for r in range(4)]) == 3
     assert independent_pairs([PatchOutcome("identity", None, r, {}) for r in range(4)]) == 4
+    shared = Sides(None, frozenset({"a fact"}))
+    three = [PatchOutcome("donor", i, i, {}, shares=shared if i < 2 else NOTHING_SHARED) for i in range(3)]
+    assert independent_pairs(three) == 2 == independent_pairs(three[:2]) + 1, "two recipients share a fact"
 
 
 @pytest.fixture(scope="module")

@@ -134,6 +134,8 @@ def test_controls_are_other_states_as_far_away_as_the_donor_and_follow_the_seed(
             assert any(torch.equal(state, own[j]) for j in range(4) if j != i)
         away = (found["noise"] - own).norm(dim=-1)
         assert torch.allclose(away, (donors[0] - own).norm(dim=-1), rtol=1e-4)
+        each = _sources(own, donors, _plan(2, 4, [(1, 0), (0, 1), (1, 2), (0, 3)]), ("noise",), seed)[0][:, -1]
+        assert torch.allclose((each - own).norm(dim=-1), (donors[[1, 0, 1, 0]] - own).norm(dim=-1), rtol=1e-4)
         assert torch.equal(found["noise"], made(seed)["noise"]) != torch.equal(found["noise"], made(seed + 1)["noise"])
 
 

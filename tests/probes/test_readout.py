@@ -20,6 +20,7 @@ from composcope.hooks.edits import residual
 from composcope.hooks.interchange import states
 from composcope.probes.examples import Example
 from composcope.probes.readout import Reading, Scores, lens, over_examples, patchscope
+from composcope.probes.readout import examples as readout_examples
 from composcope.probes.readout.examples import _departure, _entity, _named, _rows, _within, collect_readings, upper
 from composcope.probes.readout.examples import _places as readout_places
 from composcope.probes.readout.readings import (
@@ -173,6 +174,20 @@ def test_names_in_the_question_are_foils_of_their_own() -> None:
     assert value(got, "held_lens", "success", foils="in-prompt") > 0.9
     for _, r in collect_readings(tokenizer(), examples(in_prompt=True)).readings:
         assert len(r.in_prompt) == 1 and len({*r.absent, *r.in_prompt, r.right}) == len(r.absent) + 2 == N
+
+
+def test_every_row_compares_the_right_name_with_the_foils_that_it_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    def counted(_lm: Any, _reader: Any, got: Any, _strength: float) -> list[Any]:
+        places = len(got.readings[0][1].places)
+        return [
+            SimpleNamespace(above=lambda _, foils: torch.full((4, places), len(foils) / 100.0)) for _ in got.readings
+        ]
+
+    monkeypatch.setattr(readout_examples, "_scores", counted)
+    got = over_examples(planted(lambda _: True), examples(in_prompt=True), readers=["lens"], permutations=20)
+    for foils, share in (("absent", (N - 2) / 100), ("in-prompt", 0.01)):
+        assert value(got, "held_lens", "success", foils=foils) == pytest.approx(share)
+        assert got.tensors[f"lens.{foils}.bridge.success"].numpy() == pytest.approx(share)
 
 
 def _of(text: int, right: str) -> Reading:

@@ -39,6 +39,7 @@ from composcope.probes import trajectory as trajectory_probe
 from composcope.probes.examples import Example
 from composcope.probes.result import ProbeResult
 from composcope.probes.single_cases import pieces
+from composcope.probes.slots import Slot
 from composcope.probes.verdicts import MATCHED
 
 Lm = Callable[[str], Any]
@@ -230,6 +231,23 @@ def test_continuations_of_a_grid_are_those_of_the_pairs_own_donor_and_recipient(
     said = {e.about["case"]: [e.about[k] for k in ("patched", "unpatched", "donors_own")] for e in found.entries}
     text = {i: verbatim(lm.tokenizer, [i]) for i in range(40)}
     assert said == {"f0": [[text[12]], text[20], text[31]], "f1": [[text[11]], text[21], text[30]]}
+
+
+@pytest.mark.parametrize(("position", "more"), [(None, 0), ("prompt-end", 0), ("answer-slot", 2)])
+def test_pairs_are_shown_at_the_position_at_which_the_probe_read(
+    tiny_lm: Lm, tmp_path: Path, position: str | None, more: int
+) -> None:
+    examples = [
+        Example(f"{group[0]}0", "whole", "composition", group, (9,) * n, (4, 7, 5, 2), (5,), 1, (0, 2), slot=Slot(2))
+        for n, group in ((5, "success"), (6, "failure"))
+    ]
+    settings = {"cases": [("s0", "f0")], "layers": [0]} | ({} if position is None else {"position": position})
+    write_text(tmp_path / "result.json", json.dumps({"settings": settings}))
+    shown = torch.zeros(1, 1, 1, dtype=torch.long)
+    save_file({"tokens": shown, "base_tokens": shown[:, 0].clone(), "donor_tokens": shown[:, 0].clone()},
+              tmp_path / "tensors.safetensors")  # fmt: skip
+    (entry,) = single_cases.patching_cases(tiny_lm("llama"), examples, tmp_path, 1).entries
+    assert len(entry.about["tokens"]) == 6 + more
 
 
 def test_a_sweep_that_costs_too_much_is_thinned_and_then_left_out(
