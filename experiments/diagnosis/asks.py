@@ -288,5 +288,4 @@ def heard(variants: Sequence[Variant], found: Evaluation | RunData) -> dict[str,
     def of(id: str, source: Mapping[str, Any]) -> dict[str, Any]:
         return {role: source[str(row.ask)] for role, row in rows[id].items() if row.ask in source}
 
-    asks = {id: {r: replace(a, role=r) for r, a in of(id, found.asks).items()} for id in rows}
-    return {id: Heard(by_id[id], rows[id], asks[id], of(id, found.responses)) for id in rows}
+    return {id: Heard(by_id[id], rows[id], of(id, found.asks), of(id, found.responses)) for id in rows}

@@ -6,7 +6,6 @@ here answers and numbers of whole runs.
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -240,13 +239,7 @@ def unequal_cosines(rng: Generator) -> Draw:
     x = np.stack([_values(rng, labels, 0.5) for _ in range(3)], 1) + 0.5
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     rows = separation_rows("c", (x @ x.T)[None], 34, labels, permutations=200, seed=int(rng.integers(1 << 30)))
-    return Draw(rows[-1]["p"], _inside(rows[2], _mean_cosine()))
-
-
-@cache
-def _mean_cosine() -> float:
-    x = np.random.default_rng(0).normal(size=(2_000_000, 3)) + 0.5
-    return float(((x / np.linalg.norm(x, axis=1, keepdims=True)).mean(0) ** 2).sum())
+    return Draw(rows[-1]["p"], _inside(rows[2], simulated.cosine(3, 0, 0)))
 
 
 SCENARIOS = (

@@ -221,14 +221,11 @@ def _states(rng: Generator, clusters: int, shift: float, mixed: bool) -> tuple[A
 
 
 @cache
-def _separation(shift: float) -> float:
-    """The separation with very many clusters on each side."""
-    matrix, _, n = _states(np.random.default_rng(1), 400, shift, False)
-    m, one = matrix[0], np.repeat(np.arange(800), 4)
-    apart = one[:, None] != one
-    dd, rr, dr = (m[s, t][apart[s, t]].mean() for s, t in
-                  ((slice(n), slice(n)), (slice(n, None), slice(n, None)), (slice(n), slice(n, None))))  # fmt: skip
-    return float((dd + rr) / 2 - dr)
+def cosine(dimensions: int, *shifts: float) -> float:
+    """The mean cosine of two states that share nothing: the product of the mean directions with these shifts."""
+    drawn = np.random.default_rng(0).normal(size=(100_000, dimensions)) + 0.5
+    first, second = (drawn + shift * (np.arange(dimensions) < 4) for shift in shifts)
+    return float(np.dot(*((x / np.linalg.norm(x, axis=1, keepdims=True)).mean(0) for x in (first, second))))
 
 
 def cosines(rng: Generator, mixed: bool) -> Draw:
@@ -242,7 +239,7 @@ def cosines(rng: Generator, mixed: bool) -> Draw:
     matrix, labels, n = _states(rng, 8, 1.0, False)
     row = separation_rows("c", matrix, n, labels, permutations=20, seed=seed)[-1]
     other = separation_rows("c", matrix, n, [None] * len(labels), permutations=20, seed=seed)[-1]
-    truth = _separation(1.0)
+    truth = (cosine(12, 1, 1) + cosine(12, 0, 0)) / 2 - cosine(12, 1, 0)
     return Draw(null["p"], _inside(row, truth), plain["p"], _inside(other, truth))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import shutil
@@ -25,7 +26,17 @@ from composcope.experiments import figures
 from composcope.experiments import investigate as investigating
 from composcope.experiments.config import Config
 from composcope.experiments.console.printing import Reporter
-from composcope.experiments.diagnosis import asks, behaviour, following, hypotheses, job, places, rule, variants
+from composcope.experiments.diagnosis import (
+    asks,
+    behaviour,
+    following,
+    hypotheses,
+    job,
+    opening,
+    places,
+    rule,
+    variants,
+)
 from composcope.experiments.diagnosis.behaviour import Tally
 from composcope.experiments.diagnosis.evidence import Behind, behaviour_lines
 from composcope.experiments.diagnosis.job import behave, diagnose, in_turn, matched
@@ -160,7 +171,9 @@ def test_parts_of_variants_are_asked_behind_the_context_and_compared_with_the_wh
     lucky = heard(variant, {"whole": case.answer, role: other})  # it may have the same fault
     found = behaviour.behaviour(failing, successes=[*good, far, lucky])
     assert found.behind == {"part:1": Behind(True, Tally(2, 3), Tally(1, 3), Tally(1, 2), own_wrong=True)}
-    for first, own_wrong in ((failing[1], True), (failing[2], False)):
+    open = replace(failing[1].grades[role], outcome="invalid")
+    unjudged = replace(failing[1], grades={**failing[1].grades, role: open})
+    for first, own_wrong in ((failing[1], True), (failing[2], False), (unjudged, False)):
         assert behaviour.behaviour([first, *failing]).behind["part:1"].own_wrong == own_wrong
     right = OTHERS[case.id].answer  # of the other question, so that it is no wrong answer there
     asked = [{"whole": wrong, "part:other": wrong}, {"whole": wrong, "part:other": other}, {"whole": wrong}]
@@ -333,10 +346,17 @@ def test_variants_that_the_case_file_states_come_first_and_bad_ones_are_refused(
         variants.of(replace(OSLO, meta={"variants": [{"answer": "krone"}]}), WORLD)
 
 
-@pytest.mark.parametrize("relation", ["The krone of that country is", "In Norway the currency is"])
+@pytest.mark.parametrize(
+    "relation",
+    ["The krone of that country is", "In Norway the currency is", "The NOK there is", "In Norge people pay with"],
+)
 def test_a_stated_relation_that_gives_an_answer_away_is_refused(relation: str) -> None:
-    with pytest.raises(InputError, match=r"capital-currency-oslo.*meta\.relation.*(krone|Norway)"):
-        variants.of(replace(OSLO, meta={**OSLO.meta, "relation": relation}), WORLD)
+    first, *more = OSLO.parts
+    case = replace(OSLO, aliases=("NOK",), parts=(replace(first, aliases=("Norge",)), *more))
+    with pytest.raises(InputError, match=r"capital-currency-oslo.*meta\.relation.*(krone|Norway|NOK|Norge)"):
+        variants.of(replace(case, meta={**case.meta, "relation": relation}), WORLD)
+    told = replace(case, question=f"{relation}?", meta={**case.meta, "relation": relation})
+    assert variants.of(told, WORLD)[0].case == told, "the question itself says it"
 
 
 def test_variants_do_not_take_the_relation_of_another_question() -> None:
@@ -514,6 +534,9 @@ def test_a_step_of_the_working_after_a_neutral_beginning_mends_nothing(answer: s
 def test_a_number_with_commas_between_its_thousands_is_one_number() -> None:
     found = asks.working("1,200 plus 300 is 1,500, not 5,6")
     assert found.values == ("1200", "300", "1500", "5", "6") and found.words[:3] == ("", "plus", "is")
+    assert asks.working("3 minus 1,005 is -1,002").values == ("3", "1005", "-1002"), (
+        "a number below zero keeps its sign"
+    )
     case = Case("a", "What is 1,200 plus 300?", "1500", worked="1,200 plus 300 is 1,500", answer_type="number")
     assert asks.operands(case) == 2
     forced = [a.begun for a in asks.Questions("x", "plain")._forced(case) if a.role.startswith("whole:given")]
@@ -591,6 +614,31 @@ def test_a_diagnosis_is_written_read_back_and_repeated_without_asking(run: Path)
     assert sum(s.count for s in found.causes()) == len(found.verdicts)
     assert sum(s.share for s in found.causes("family", "mixed")) == pytest.approx(1)
     assert {"run", "model", "data", "seed", "versions"} <= set(found.about["made_with"])
+
+
+def test_the_seed_of_a_diagnosis_draws_variants_donors_and_noise_and_is_recorded(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: dict[str, set[object]] = {}
+
+    def spied(module: Any, name: str) -> None:
+        own, words = getattr(module, name), inspect.signature(getattr(module, name))
+
+        def called(*given: Any, **more: Any) -> Any:
+            drawn.setdefault(name, set()).add(words.bind(*given, **more).arguments.get("seed"))
+            return own(*given, **more)
+
+        monkeypatch.setattr(module, name, called)
+
+    for module, names in (
+        (variants, ["of"]),
+        (opening, ["settings", "open_cases", "open_settled", "_inputs", "measure"]),
+    ):
+        for name in names:
+            spied(module, name)
+    found = diagnose(run, cases=2, seed=4, quiet=True)
+    assert found.about["seed"] == 4 and drawn.pop("of") == {4}
+    assert {"settings", "open_cases", "open_settled"} <= drawn.keys() and all(seeds == {4} for seeds in drawn.values())
 
 
 def test_a_diagnosis_that_replaces_one_of_more_cases_says_so_and_a_broken_one_is_replaced(

@@ -471,6 +471,15 @@ def test_patterns_that_no_cause_makes_are_refused_before_the_model_is_opened(see
     assert rule.to_open(Behaviour(True, 4, 4, from_case=Tally(10, 10)))
 
 
+@pytest.mark.parametrize(("shown", "more"), [(Tally(4, 4), True), (Tally(1, 4), False)])
+def test_more_cases_are_asked_for_only_where_they_could_settle_it(shown: Tally, more: bool) -> None:
+    """A sign that few failing cases of the run share names a cause only where the case's own answers show it."""
+    seen = Behaviour(True, 4, 4, {"format": shown}, own="format", specific=False, shared={"format": Tally(1, 20)})
+    said = unsettled.open_question(seen, None)
+    assert ("few failing cases of the run show the same (format in 1 of 20)" in said) == more
+    assert more or "no decision could be opened" in said
+
+
 def test_what_few_variants_show_and_what_nothing_shows_settles_no_case() -> None:
     assert "no decision could be opened" in unsettled.open_question(Behaviour(True, 4, 4, exchanged=Tally(1, 4)), None)
     nothing = Inside(4, {"own:decision": Found("decision:3", Tally(0, 4), pool=Tally(0, 8))}, worked=1)

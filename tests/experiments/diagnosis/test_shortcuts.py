@@ -508,6 +508,8 @@ def test_what_a_model_says_to_a_case_and_its_own_variants_is_no_usual_answer_of_
     every = [heard(c, {"whole": "Gold."}) for c in (first, *own)] + [heard(more[4], {"whole": "Silver."})]
     said = following.most_said(every)
     assert said(first, ()) == ("silver",) == said(own[0], ()) and said(more[5], ()) == ("gold",)
+    tied = [heard(c, {"whole": text}) for c, text in zip(more[:4], ("Gold.", "Silver.") * 2, strict=False)]
+    assert following.most_said(tied)(first, ()) == () and following.most_said(tied[:3])(first, ()) == ("gold",)
 
 
 def test_a_question_that_is_a_variant_of_several_cases_counts_once_among_what_is_said() -> None:

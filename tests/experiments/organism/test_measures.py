@@ -139,7 +139,16 @@ def test_residual_failure_is_counted_over_cases_whose_events_are_known() -> None
         for depth in depths:
             mine = [c for c in inside if (c.family, c.depth) == (family, depth)]
             row = rows[f"residual failure, {family}, depth {depth}"]
-            assert (row.k, row.n) == (sum(c.question in ask.wrong for c in mine), len(mine))
+            wrong = sum(c.question in ask.wrong for c in mine)
+            assert (row.k, row.n) == (wrong, len(mine))
+            if family != "pair" and depth in (4, 6, 8):  # "nothing" is no event of the question
+                errors = {kind: rows[f"{family}, depth {depth}: wrong answers, {kind}"] for kind in measure.ERRORS}
+                assert {kind: row.k for kind, row in errors.items()} == {
+                    **dict.fromkeys(errors, 0),
+                    measure.ERRORS[1]: wrong,
+                }
+                formed = rows[f"residual failure without loops and format errors, {family}, depth {depth}"]
+                assert {row.n for row in errors.values()} == {wrong} and (formed.k, formed.n) == (0, len(mine) - wrong)
 
 
 def test_loops_and_wrong_forms_of_lists_are_counted_over_cases_whose_events_are_known() -> None:

@@ -118,6 +118,46 @@ def test_a_stage_that_continues_has_each_step_once_in_its_log(tokenizer: Any, tm
     assert trained(5) == [2, 5] == trained(5)
 
 
+def test_every_step_has_the_rate_of_its_place_in_the_stage_also_where_it_continues(
+    tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[float] = []
+    monkeypatch.setattr(train, "_step", lambda opts, at, loss: taken.append(at) or 1.0)
+    stage = Stage(6, 0.8, 0.5, warmup=2, batch=2)
+    for steps in (3, 6):
+        model = train.new_model(TINY, tokenizer, 0)
+        train.run_stage("base", tmp_path, replace(stage, steps=steps), model, tokenizer, 0, None)
+    short = replace(stage, steps=3)
+    assert taken == [train.rate(of, i) for i, of in enumerate([short] * 3 + [stage] * 3)]
+    assert len({*taken}) > 3
+
+
+def test_both_stages_of_a_training_begin_with_what_was_asked_for(
+    tokenizer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[Any] = []
+
+    def stage(
+        name: str, folder: Path, of: Any, model: Any, tokenizer: Any, seed: int, dose: Any, progress: Any, *more: Any
+    ) -> None:
+        begun.append((name, folder, of, seed, dose, progress, *more))
+
+    said = lambda *_: None  # noqa: E731
+    monkeypatch.setattr(train, "run_stage", stage)
+    for dose, curriculum in (("low", train.FIRST), ("crossed-deep", train.SECOND)):
+        begun.clear()
+        made = train.train(dose, 3, tmp_path / dose, TINY, "cpu", said, 7)
+        home, rest = tmp_path / dose / "seed-3", (said, 7, curriculum)
+        assert made == home / dose / "model"
+        assert begun == [("base", home / "base", TINY.base, 3, None, *rest),
+                         (dose, home / dose, TINY.dose, 3, curriculum.doses[dose], *rest)]  # fmt: skip
+        kept, first = load_file(made / "model.safetensors"), train.new_model(TINY, tokenizer, 3).state_dict()
+        assert kept and all(torch.equal(kept[name], first[name].to(kept[name].dtype)) for name in kept)
+        about = json.loads((made / "organism.json").read_text())
+        assert about == {"dose": dose, "seed": 3, "recipe": TINY.record(), "device": "cpu",
+                         "documents": curriculum.fingerprint(3)}  # fmt: skip
+
+
 def test_seeds_and_doses_give_different_weights_and_a_seed_the_same(tmp_path: Path) -> None:
     def weights(dose: str, seed: int, out: str) -> torch.Tensor:
         return load_file(train.train(dose, seed, tmp_path / out, TINY, "cpu") / "model.safetensors")[

@@ -15,7 +15,7 @@ import pytest
 from composcope.evaluation import prompts
 from composcope.evaluation.protocols import get
 from composcope.evaluation.protocols.asking import recommended_format
-from composcope.experiments.organism import benchmarks, documents, measure, tasks, world
+from composcope.experiments.organism import benchmarks, crossed, documents, measure, tasks, world
 
 WORLD = world.world()
 DRAWN = 4000
@@ -344,3 +344,21 @@ def test_wrong_lists_are_sorted_by_rule_into_loops_format_errors_and_the_rest() 
     assert (rows[f"rank, depth 4: wrong answers, {loop}"].k, rows[f"rank, depth 4: wrong answers, {loop}"].n) == (1, 2)
     left = rows["residual failure without loops and format errors, rank, depth 4"]
     assert (left.k, left.n) == (1, 2)
+
+
+@pytest.mark.parametrize("table", [documents.FIRST.skills, crossed.SECOND.skills], ids=["first", "second"])
+def test_whatever_is_asked_of_the_world_on_the_way_stands_in_the_facts_of_a_question(table: documents.Table) -> None:
+    """The steps of a question ask for facts; where a document gives evidence, it gives all of them."""
+    known = {
+        world.main_wording(relation, s): (s, world.world().fact(relation, s))
+        for relation in ("year", "tag", "kind")
+        for s in (world.world().events if relation == "year" else world.world().things)
+    }
+    asked = 0
+    for name, (draw, *_) in table.items():
+        for seed in range(6):
+            qa = draw(random.Random(f"{name}/{seed}"))
+            for subject, fact in (known[question] for question, _ in qa.steps if question in known):
+                asked += 1
+                assert any(subject in line and fact in line for line in qa.facts), (name, qa.question)
+    assert asked > 60

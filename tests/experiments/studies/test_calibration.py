@@ -167,7 +167,7 @@ def test_simulations_tell_what_knows_of_sharing_from_what_does_not(monkeypatch: 
     assert _drawn(calibration.donors)[:2] == (0.1, 1.0)
     monkeypatch.setattr(calibration, "matched_rows", lambda *_, **__: [own])
     assert _drawn(calibration.matched_on_length)[:2] == (0.1, 1.0)
-    monkeypatch.setattr(calibration, "_mean_cosine", lambda: 1.5)
+    monkeypatch.setattr(simulated, "cosine", lambda dimensions, *shifts: 1.5 - sum(shifts))
     monkeypatch.setattr(calibration, "separation_rows", lambda *_, **__: [own, own, plain, own])
     assert _drawn(calibration.unequal_cosines)[:2] == (0.1, 1.0), "p of the separation, interval across groups"
 

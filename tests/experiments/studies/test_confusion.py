@@ -168,10 +168,11 @@ def test_the_study_of_causes_reads_the_shipped_plants_only_where_nothing_else_is
     replaced |= {"guessed": lambda *_: {}, "read_run": lambda _: None, "labelled_failures": lambda _: []}
     for name, function in replaced.items():
         monkeypatch.setattr(confusion, name, function)
-    limits: list[tuple[str, int | None]] = []
+    limits, seeds = list[tuple[str, int | None]](), list[int]()
 
     def investigate(config: Any, *_: Any, **__: Any) -> None:
         limits.append((config.model, config.limit))
+        seeds.append(config.seed)
 
     monkeypatch.setattr(confusion.work, "investigate", investigate)
     given = {"folder": ([tmp_path], []), "model": ([], ["organism:twin"]), "nothing": ([], [])}
@@ -185,6 +186,13 @@ def test_the_study_of_causes_reads_the_shipped_plants_only_where_nothing_else_is
     assert "named right with an intervention that mends it: 1 of 2 (50 %)" in found["folder"][1]
     confusion.run_study([], ["me/real"], tmp_path / "real", 4)
     assert limits == [("organism:twin", 100), ("me/real", 4)], "each family of a world has its own limit"
+    asked: list[Any] = []
+    monkeypatch.setattr(confusion, "labelled_failures", lambda _: ["x"])
+    monkeypatch.setattr(confusion, "diagnose", lambda folder, **how: asked.append((folder.name, how)) or known)
+    said = confusion.run_study([], ["me/real"], tmp_path / "failing", 4, seed=3)
+    assert asked == [("real", {"cases": 4, "seed": 3, "quiet": True})] and seeds == [0, 0, 3]
+    assert known.lines()[0] in said and "real: 6.0 s per case" in said
+    assert json.loads((tmp_path / "failing" / "confusion.json").read_text())["seed"] == 3
     for name, line in (("confusion", "a,lost,3,2,1"), ("mended", "a,8/9")):
         assert (tmp_path / "folder" / f"{name}.csv").read_text().splitlines()[1] == line
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,9 +11,10 @@ from types import SimpleNamespace
 import pytest
 
 from composcope.evaluation.metrics import Metric
+from composcope.experiments.console.printing import Reporter
 from composcope.experiments.studies import results
 from composcope.experiments.studies.spec import Spec
-from composcope.experiments.studies.study import STUDIES, Study
+from composcope.experiments.studies.study import STUDIES, Study, StudyTable
 
 from .bare_studies import run_of, study_of
 
@@ -91,6 +94,39 @@ def test_a_number_of_a_study_has_the_interval_over_what_its_cases_share() -> Non
     found = [results.described("both", m) for m in (alone, shared)]
     assert [(r["low"], r["high"], r["interval"]) for r in found] == [(0.3, 0.7, "t"), (0.1, 0.9, "clusters")]
     assert [r["shown"] for r in found] == ["50.0 % [30.0, 70.0]", "50.0 % [10.0, 90.0]"]
+
+
+def test_the_page_and_record_of_a_study_hold_all_that_was_made_and_all_that_was_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metrics = [Metric("both", n=9, value=0.5)]
+    runs = [run_of(name, metrics=metrics, warnings=[f"careful with {name}"]) for name in "ab"]
+    stopped = "b-d: stopped by --max-cost; the same command continues"
+    study = study_of(*runs, failed={"c-d": "no such model"}, stopped=[stopped])
+    own = StudyTable("own", "My table", [{"x": 1.5, "shown": "one and a half"}], "a note", ("x",))
+    empty = StudyTable("empty", "No rows", [])
+    preset = replace(study.preset, headline=("both",), tables=lambda _: [own, empty], notes=("the third table",))
+    study = replace(study, folder=tmp_path, preset=preset)
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "gap-slopes.txt").write_text("What it shows.")
+    monkeypatch.setattr(results, "_figures", lambda *_: (["gap-slopes"], {"k-histogram": "no steps"}))
+    monkeypatch.setattr(results, "_report", lambda *_: "report.html")
+    planned, reporter = [*runs, run_of("c")], Reporter(tmp_path / "log.txt", quiet=True)
+    path = results.write(study, planned, {"seed": 3}, reporter, time.monotonic() - 60, report=True)
+    document, page = json.loads((tmp_path / "study.json").read_text()), path.read_text()
+    assert 60 <= document.pop("seconds") < 120
+    assert document == {"schema": 1, "seed": 3, "failed": study.failed, "stopped": [stopped],
+                        "figures": ["gap-slopes"], "tables": ["models", "own"]}  # fmt: skip
+    assert sorted(f.name for f in (tmp_path / "tables").iterdir()) == ["models.csv", "own.csv"]
+    assert (tmp_path / "tables" / "own.csv").read_text().split() == ["x", "1.5"]
+    for said in ("**c-d could not be run:** no such model", f"**{stopped}**", "## My table", "a note",
+                 "* both: ", "![gap-slopes](figures/gap-slopes.png)", "What it shows.", "* a-d: careful with a",
+                 "* b-d: careful with b", "* k-histogram: no steps", "[report.html](report.html)",
+                 "* the third table"):  # fmt: skip
+        assert said in page, said
+    assert "2 of 3 runs, 6" in (tmp_path / "log.txt").read_text() and "No rows" not in page
+    without = results.write(replace(study, runs=[]), planned, {}, reporter, time.monotonic(), report=True).read_text()
+    assert "no such model" in without and "My table" not in without and "report.html" not in without
 
 
 def test_a_failed_run_stands_in_the_tables_without_any_case() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -240,6 +241,27 @@ def test_trainings_are_added_by_the_study_that_takes_them_and_refused_by_others(
         running._with_series(preset, spec)
     with pytest.raises(InputError, match="study stad: takes no --series"):
         running._with_series(preset, Spec((), only_series=True))
+
+
+def test_models_data_and_names_are_checked_before_the_first_run(tmp_path: Path) -> None:
+    known, data = StudyModel("organism:none", "a-"), ("organism:mixed",)
+    wrong: list[tuple[Sequence[StudyModel], Sequence[str], str]] = [
+        ([known, StudyModel("no-folder", "b")], data, "--model no-folder: no such folder"),
+        ([known, StudyModel("organism:twin", "a?")], data, "two labels differ only in punctuation"),
+        ([known], [*data, "none.jsonl"], "--data none.jsonl"),
+        ([known], ["x/a.jsonl", "y/a.jsonl"], "have the same name; rename one file"),
+        ([known, StudyModel("organism:twin", "b")], data, ""),
+    ]
+    for models, of, said in wrong:
+        study = Study(Spec(tuple(models)), cli.preset("agentcoma"), tmp_path, tuple(of))
+        if said:
+            with pytest.raises(InputError, match=said):
+                running._planned(study, {})
+        else:
+            assert [r.path.name for r in running._planned(study, {})] == ["a---mixed", "b--mixed"]
+    served = StudyModel("any-name", "s", options={"engine": "openai", "base_url": "http://x"})
+    (one,) = running._planned(Study(Spec((served,)), cli.preset("agentcoma"), tmp_path, data), {})
+    assert one.label == "s", "a server's model is no folder here"
 
 
 def test_every_run_of_a_study_counts_its_unjudged_answers_and_a_failed_one_is_named(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from types import FunctionType, SimpleNamespace
 from typing import Any
@@ -218,6 +219,33 @@ def test_failures_against_successes_of_matched_pairs(dose: str) -> None:
     for one, own in ((dose, dose == "control"), ("twin", False)):
         (few,) = over_doses._failure_rows(one, pairs[:1], found, [PROBE])
         assert (few["verdict"], few["headline"]) == ("cannot say", own), "an answer that lacks stands where it would"
+
+
+def test_every_comparison_within_one_training_knows_what_its_cases_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A case without a number is left out of both the numbers and what is shared."""
+    shares = {c: f"s{i // 2}" for i, c in enumerate(CASES)}
+    found = {dose: CaseScores(of.values, shares=shares) for dose, of in _numbers(PROBE, 1).items()}
+    given: dict[str, tuple[list[int], list[list[str]]]] = {}
+
+    def answers(name: str, *sides: Any, clusters: Any, **_: Any) -> Any:
+        numbers, near = sides, [*clusters]
+        if name == "dose_series":
+            numbers, near = [*sides[0].values()], [*clusters.values()]
+        given[name] = [*map(len, numbers)], near
+        return SimpleNamespace(table=[{"quantity": "q", "value": 0.5}])
+
+    names = ("dose_series", "model_auroc", "failure_auroc", "membership_auroc")
+    monkeypatch.setattr(over_doses, "known_answers", SimpleNamespace(**{n: partial(answers, n) for n in names}))
+    pairs = list(zip(CASES[:6], CASES[6:], strict=True))
+    for rows in (over_doses._dose_rows(found, [PROBE], CASES), over_doses._pair_rows(found, [PROBE], CASES),
+                 over_doses._failure_rows("twin", pairs, found["twin"], [PROBE]),
+                 over_doses._member_rows("twin", found["twin"], found["none"])):  # fmt: skip
+        assert [*rows]
+    every = [shares[c] for c in CASES[1:]]
+    assert given == {
+        "dose_series": ([11] * 4, [every] * 4), "model_auroc": ([11] * 2, [every] * 2),
+        "failure_auroc": ([5, 6], [every[:5], every[5:]]), "membership_auroc": ([11] * 2, [every] * 2),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("dose", "headline"), [("twin", True), ("none", False)])
