@@ -124,6 +124,10 @@ _FAILS = re.compile(
 )
 
 
+_IF = re.compile(r"(?:\A|[.!?]\s|\n)[^\w\n]{0,8}if\b[^.!?\n]*\Z", re.IGNORECASE)
+_IF_REACH = 200
+
+
 @dataclass(frozen=True)
 class Segment:
     """The text that an answer cue announces."""
@@ -146,6 +150,11 @@ def segments(text: str, letters: bool = False) -> list[Segment]:
     if not found and (bold := _BOLD_LINE.search(text)):
         found.append(Segment(bold.start(1), bold[1].strip(), False))
     return sorted(found, key=lambda s: s.at)
+
+
+def conditional(text: str, at: int) -> bool:
+    """Whether a cue that ends here stands in a sentence that begins with "if": "If it is 2016, the answer is"."""
+    return _IF.search(text[max(0, at - _IF_REACH) : at]) is not None
 
 
 def first_cue(text: str) -> int | None:

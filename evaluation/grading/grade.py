@@ -145,8 +145,11 @@ def _judge(found: Extracted, asked: Asked, answer_type: str, unknowable: bool) -
         said = Said(segment, found.following[n] if n < len(found.following) else "", found.cued)
         said = Said(lines) if lines else said
         verdict = compare(said, asked)
-        if verdict is not None and unsure and verdict.outcome == "incorrect":
+        wrong = verdict is not None and verdict.outcome == "incorrect"
+        if wrong and unsure:
             return undecided(segment, "unknown or not known")
+        if wrong and answer_type == "text" and text.is_sentence(asked.golds[0]):
+            return undecided(segment, "other words than a sentence")
         if verdict is not None and verdict.outcome == "correct" and answer_type in _NAMED and not right:
             if text.only_mentions(segment, asked.golds):
                 return undecided(segment, "named in passing")

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from ..prompts import ABSTENTION
 from .spellings import alike, doubled
@@ -27,7 +28,7 @@ _ABSTAIN = re.compile(
     r"(?:provide|give|determine|answer|identify|find|verify|confirm)"
     r"|not sure|unsure|not certain|uncertain"
     rf"|(?:cannot|can't|can not|could not|couldn't|unable to) (?:[a-z]+ly )?{_KNOWN}|no idea|have no idea|idk\b"
-    r"|(?:do(?:es)? not|don't|doesn't) (?:say|mention|state|specify|tell|indicate)(?: [\w']+){0,9}\W*$"
+    r"|(?:do(?:es)? not|don't|doesn't) (?:say|mention|state|specify|tell|indicate)(?: [\w']+){0,15}\W*$"
     r"|(?:cannot|can't|can not) (?:say|tell|be (?:answered|determined))\b"
     rf"|(?:do(?:es)? not|don't|doesn't) (?:contain|include|provide|give) {_SPECIFIC}"
     r"(?:information|details?|data|(?:year|date|number|name)s?)\b"
@@ -59,6 +60,12 @@ _GUESSES = re.compile(
     r"|approximately|roughly|must|should|so|therefore|thus|hence|answer)\b",
     re.IGNORECASE,
 )
+_VERBS = re.compile(
+    r"is|are|was|were|has|had|does|did|may|might|can|cannot|could|will|would|should|must|[a-z]+n['\u2019]t", re.ASCII
+)
+_SMALL = frozenset("a an the of in on at to for from by with and or as into over through under after before".split())
+_CLAUSE, _TOLD = 4, 3
+"""Least words of a sentence, and words in small letters that tell one without a verb of these from a title."""
 _KNOWS_NOT = re.compile(
     r"(?!,?\s(?:it|he|she|this|that)(?:\s(?:is|was)n't|(?:'s|\sis|\swas)\snot)\s(?!clear|possible|known|mentioned|stated)"
     r"|,?\sit(?:'s|\sis|\sseems)\s(?:\w+ly\s)?(?:un)?likely\b)"
@@ -155,6 +162,14 @@ def abstains(text: str) -> bool:
     match = _ABSTAIN.match(begun)
     rest = begun[match.end() :] if match else ""
     return bool(match) and not any(_commits(m[0], rest[m.end() :]) for m in _COMMITS.finditer(rest))
+
+
+def is_sentence(gold: str) -> bool:
+    """Whether a gold answer is a sentence, which other words may say as well: "The sun is white from space"."""
+    said = re.findall(r"[\w'\u2019]+", gold)
+    told = [w for w in said if w[0].islower() and w not in _SMALL]
+    verb = any(_VERBS.fullmatch(w) and before.lower() not in _SMALL for before, w in pairwise(said[:-1]))
+    return len(said) >= _CLAUSE and (verb or (len(said) > _CLAUSE + 2 and len(told) >= _TOLD and gold[:1].isupper()))
 
 
 def only_mentions(said: str, golds: Sequence[str]) -> bool:

@@ -1255,6 +1255,37 @@ STATEMENTS = [
     ("boolean", "true", "Are follow up questions needed here: No.\nTrue", RIGHT),
     ("boolean", "true", "Are follow up questions needed here: Yes.\nFollow up: Who was Nick Dorn?", OPEN),
 ]
+ICE, WHICH_DAY = "What happens to ice in the sun?", "What is the date tomorrow?"
+MELTS = "Ice melts in the sun and is soon gone"
+WHEN_IT_IS = "The answer depends on the date. If today is {}, the answer is {}. If today is {}, the answer is {}."
+SENTENCES = [
+    ("text", MELTS, "Ice melts in the sun and is soon gone.", ICE, RIGHT),
+    ("text", MELTS, "It turns to water quickly.", ICE, OPEN),
+    ("text", MELTS, "It becomes harder.", ICE, OPEN),
+    ("text", MELTS, "The text does not mention it.", ICE, ABSTAINED),
+    ("text", "The Melting of the Ice in the Sun", "The Freezing of the Lake", "Which book is it?", WRONG),
+    ("text", "Everything Is Ice", "Nothing Is Ice", "Which book is it?", WRONG),
+    (
+        "date",
+        "2020-12-03",
+        WHEN_IT_IS.format("Dec 2, 2020", "12/03/2020", "Dec 2, 2021", "12/03/2021"),
+        WHICH_DAY,
+        OPEN,
+    ),
+    ("number", "4", "If x is 3, the answer is 4. If x is 5, the answer is 6.", "What is x + 1?", OPEN),
+    ("number", "4", "If x is 3, then the answer is 4.", "What is x + 1 for x = 3?", RIGHT),
+    ("number", "4", "If x is 5, the answer is 6. So the answer is 4.", "What is x + 1 for x = 3?", RIGHT),
+    ("number", "4", "If x is 3, the answer is 4. So the answer is 6.", "What is x + 1 for x = 5?", WRONG),
+]
+FOREST = "What is the area of the Lom forest in square kilometers according to the Forest Report 2019?"
+LOM_AREA = (
+    "According to the Forest Report 2019, the area of the Lom forest is {} square kilometres, or 6.15 percent of all."
+)
+AREAS = [
+    ("number", "14805.65", LOM_AREA.format("14,805.65"), FOREST, RIGHT),
+    ("number", "14805.65", LOM_AREA.format("14,850.65"), FOREST, WRONG),
+    ("number", "6.15", LOM_AREA.format("14,805.65"), FOREST, NOT_RIGHT),
+]
 KIN, RACE, CUPS = "How is Ada related to Bo?", "Could a mule win twice?", "How many of 12 cups are left after 3 days?"
 COMPOUNDS = [
     ("text", "mother", "Final Answer: Ada is Bo's mother.", KIN, RIGHT),
@@ -1438,6 +1469,8 @@ ROWS = [
     *DECLINED,
     *UNKNOWN,
     *COMPOUNDS,
+    *SENTENCES,
+    *AREAS,
     *((*row[:3], AS_IT_STANDS, row[3]) for row in STATEMENTS),
     *MARKED_NAMES,
     *PLACES_AND_REMARKS,
