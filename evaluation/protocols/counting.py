@@ -113,7 +113,7 @@ def items(rows: Sequence[Graded], cases: Mapping[str, Case] | None = None, parts
 
     A case has as many parts as its rows or ``cases`` say, and at least ``parts``; those without a row are unknown.
 
-    Raises ``InputError`` for a role that was graded twice in a case, model, run and repeat, and an id of two benchmarks.
+    Raises ``InputError`` for a role graded twice in a case, model, run and repeat, and for an id of two benchmarks.
     """
     grouped: dict[tuple[Any, ...], dict[str, Graded]] = {}
     for row in rows:
