@@ -272,18 +272,17 @@ class _Made(NamedTuple):
 def _clustered(made: _Made, group: NDArray[np.intp]) -> Fit:
     """CR2: residuals of cluster g are multiplied by (I - H_gg)^(-1/2) before they are summed."""
     n, k = len(group), int(group.max()) + 1
+    rho = _correlation(made, group)
     if made.design.shape[1] == 1 and np.ptp(made.design) == 0:
-        adjusted = _adjusted_mean(made, group)
+        scores, trace, squares = _of_a_mean(made, group, rho)
     else:
         adjusted = _adjusted(made, group)
-    scores = made.residuals @ adjusted
+        spread, sums = made.project(adjusted), np.zeros((k, k))
+        np.add.at(sums, group, spread)
+        b = (1 - rho) * (spread.T @ spread) + rho * (sums.T @ sums)
+        scores, trace, squares = made.residuals @ adjusted, float(np.trace(b)), float((b**2).sum())
     error = float(np.sqrt((scores**2).sum()))
-    spread = made.project(adjusted)
-    rho = _correlation(made, group)
-    sums = np.zeros((k, k))
-    np.add.at(sums, group, spread)
-    b = (1 - rho) * (spread.T @ spread) + rho * (sums.T @ sums)
-    freedom = float(np.trace(b) ** 2 / max(float((b**2).sum()), 1e-300))
+    freedom = trace**2 / max(squares, 1e-300)
     fit = Fit(made.value, error, max(freedom, 1.0), k, CLUSTERED if k < n else "t")
     if k < 3 or error <= 0:
         return fit
@@ -305,13 +304,21 @@ def _adjusted(made: _Made, group: NDArray[np.intp]) -> Array:
     return adjusted
 
 
-def _adjusted_mean(made: _Made, group: NDArray[np.intp]) -> Array:
-    """The same for a mean: of a cluster with m of n observations, I - H has the eigenvalue 1 - m/n on their sum."""
-    left = 1 - np.bincount(group) / len(group)
-    factor = np.divide(1, np.sqrt(np.maximum(left, 0)), out=np.zeros_like(left), where=left > 1e-9)
-    adjusted = np.zeros((len(group), len(left)))
-    adjusted[np.arange(len(group)), group] = made.weights * factor[group]
-    return adjusted
+def _of_a_mean(made: _Made, group: NDArray[np.intp], rho: float) -> tuple[Array, float, float]:
+    """Scores of clusters, and trace and sum of squares of the matrix B of their covariances, for a mean.
+
+    Of a cluster with m of n observations, I - H has the eigenvalue 1 - m/n on their sum. B is a diagonal matrix and
+    products of two vectors, so that the time grows with the number of observations only.
+    """
+    n, m = len(group), np.bincount(group).astype(float)
+    left = 1 - m / n
+    c = made.weights[0] * np.divide(1, np.sqrt(np.maximum(left, 0)), out=np.zeros_like(left), where=left > 1e-9)
+    e, u, v = c**2 * ((1 - rho) * m + rho * m**2), c * m, c * m**2
+    alpha, beta = rho * (m @ m) / n**2 - (1 - rho) / n, -rho / n
+    uu, uv, vv = u @ u, u @ v, v @ v
+    squares = e @ e + 2 * (alpha * (e @ u**2) + 2 * beta * (e @ (u * v)))
+    squares += alpha**2 * uu**2 + 4 * alpha * beta * uu * uv + 2 * beta**2 * (uu * vv + uv**2)
+    return c * np.bincount(group, made.residuals), float(e.sum() + alpha * uu + 2 * beta * uv), float(squares)
 
 
 def _correlation(made: _Made, group: NDArray[np.intp]) -> float:

@@ -113,16 +113,17 @@ def items(rows: Sequence[Graded], cases: Mapping[str, Case] | None = None, parts
 
     A case has as many parts as its rows or ``cases`` say, and at least ``parts``; those without a row are unknown.
 
-    Raises ``InputError`` where a role was graded twice for the same case, model, run and repeat.
+    Raises ``InputError`` for a role graded twice in a case, model, run and repeat, and for an id of two benchmarks.
     """
     grouped: dict[tuple[Any, ...], dict[str, Graded]] = {}
     for row in rows:
         roles = grouped.setdefault((row.model, row.run, row.case, row.repeat), {})
+        if row.benchmark and (other := {r.benchmark for r in roles.values()} - {None, row.benchmark}):
+            raise InputError(f"graded rows: benchmarks {other.pop()!r} and {row.benchmark!r} have a case {row.case!r}; "
+                             "give cases ids that differ")  # fmt: skip
         if row.role in roles:
-            raise InputError(
-                f"graded rows: case {row.case!r} has role {row.role!r} twice (model {row.model!r}, "
-                f"repeat {row.repeat}); keep one row, or number them with the field 'repeat'"
-            )
+            said = f"case {row.case!r} has role {row.role!r} twice (model {row.model!r}, repeat {row.repeat})"
+            raise InputError(f"graded rows: {said}; keep one row, or number them with the field 'repeat'")
         roles[row.role] = row
     made = []
     for (model, run, case, repeat), roles in grouped.items():

@@ -239,3 +239,9 @@ def test_one_observation_tells_nothing_of_its_error() -> None:
 def test_labels_of_another_number_than_the_values_are_refused(n: int) -> None:
     with pytest.raises(InputError, match=f"{n} labels for 5 values"):
         dependence.mean([1, 2, 3, 4, 5], list(range(n)))
+
+
+def test_a_mean_over_many_clusters_needs_no_table_of_cases_by_clusters() -> None:
+    labels = [i % 20_000 for i in range(40_000)]
+    fit = dependence.mean(np.arange(40_000) % 7 < 2, labels)
+    assert fit.clusters == 20_000 and fit.freedom == pytest.approx(19_999), "6 GB, and hours, with such a table"
