@@ -55,7 +55,8 @@ def joint_stability(sources: Sequence[Source]) -> Analysis:
     joint = {a: counting.all_of(t[a] for t in tables) for a in shared}
     atoms: dict[str, set[Hashable]] = {}
     for source in sources:
-        atoms |= case_atoms(source)
+        for case, own in case_atoms(source).items():
+            atoms.setdefault(case, set()).update(own)
     kinds: dict[str, Kind] = {case: kind for case, own in atoms.items() if (kind := kind_of(own, joint)) is not None}
     metrics: list[Metric] = [
         counting.rate("atom_stability", list(joint.values()), {"per": "fact", "runs": "all"}, of=None)

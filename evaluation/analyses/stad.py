@@ -220,6 +220,8 @@ def teachers(sources: Sequence[Source], top: int = 5) -> Analysis:
         mine[source.model] = dict(named)
     rows, means = [], []
     for a, b in combinations(counts, 2):
+        if counts[a].keys().isdisjoint(counts[b]):
+            continue
         found, mean = teacher_agreement(counts[a], counts[b], top)
         means.append({"first": a, "second": b, "models": len(found), "top": top, "mean_shared": mean})
         rows += [

@@ -151,7 +151,14 @@ def test_cases_are_pure_mixed_or_gaps_by_what_all_runs_know() -> None:
         ("m", "mixed"),
         ("p", "pure"),
     ]
-    assert [r["atom"] for r in found.files["stable-facts.jsonl"]] == ["x"]
+    assert [r["atom"] for r in found.files["stable-facts.jsonl"]] == ["x"] and not found.warnings
+    less = [replace(run, rows=[r for r in run.rows if r.atom != "y" or i == 0]) for i, run in enumerate(runs)]
+    fewer = gated.joint_stability(less)
+    assert [(r["case"], r["kind"]) for r in fewer.files["cases-by-kind.jsonl"]] == [
+        ("h", "knowledge-gap"), ("p", "pure"),
+    ]  # fmt: skip
+    [said] = fewer.warnings
+    assert said.startswith("2 cases have a fact of unknown stability"), "one run was never asked about y"
     assert value(found, "residual_failure", model="run0", kind="pure") == (1, 1)
     assert value(found, "residual_failure", model="run1", kind="pure") == (0, 1)
     # Run 0 knows y, so its mixed case lacks nothing: it is no control there.
@@ -295,6 +302,8 @@ def test_shares_of_failures_that_share_facts_have_an_interval_over_clusters() ->
         ("Ambermoot 1402 and Birchsiege 1500.", True, False),
         ("Nothing of that.", False, False),
         ("Ambermoot 1500.", True, True),
+        (f"Ambermoot {'is ' * 18}1500.", True, True),
+        (f"Ambermoot {'is ' * 20}1500.", True, False),  # too far behind it to be said of it
         ("Ambermoot and Birchsiege 1500.", True, False),
         ("Ambermoot. 1500", True, False),
     ],

@@ -212,6 +212,12 @@ def test_filled_in_sheets_become_rows_of_a_model_named_human() -> None:
     made = agentcoma.reference_rows({c.id: c for c in cases}, key, sheet)
     rows = [Graded.from_dict(r) for r in made.files["graded.jsonl"]]
     assert len(rows) == 17 and {r.model for r in rows} == {"human"}
+    answered = [place[line["item"]] for line in sheet if line["answer"]]
+    assert [(r.case, r.role, r.extra) for r in rows] == [
+        (k["case"], k["role"], {"person": k["person"]}) for k in answered
+    ]
+    assert {(r.case, r.role, r.repeat) for r in rows} <= {(c.id, role, n) for c in cases for n in (0, 1)
+                                                          for role in ("whole", "part:0", "part:1")}  # fmt: skip
     assert {(r.role, r.outcome) for r in rows} == {("whole", "correct"), ("part:0", "incorrect"), ("part:1", "correct")}
     assert Counter(r.repeat for r in rows)[1] in (8, 9)
     assert made.warnings == ("1 of 18 questions have no answer and are left out",)

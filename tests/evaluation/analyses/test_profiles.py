@@ -207,6 +207,24 @@ def test_bottlenecks_that_two_teachers_share_are_named_per_model() -> None:
     assert found.tables["mean"][0]["mean_shared"] == 1.0
     with pytest.raises(NoCasesError, match="under two teachers"):
         stad.teachers(runs[:1])
+    # the commonest alone: "sum" under t1, "order" (before "unit" by name) under t2 and t3
+    more = [
+        _run("a1", "t1", "m", {"x": "unit", "y": "sum", "z": "sum"}),
+        _run("a2", "t2", "m", {"x": "unit", "y": "order"}),
+        _run("a3", "t3", "m", {"x": "order", "y": "order", "z": "unit"}),
+        _run("a4", "t3", "n", {"x": "sum"}),
+        _run("a5", "t4", "k", {"x": "sum"}),
+    ]
+    tops = [[(r["first"], r["second"], r["model"], r["shared"], r["skills"]) for r in tables["agreement"]]
+            for tables in (stad.teachers(more).tables, stad.teachers(more, top=1).tables)]  # fmt: skip
+    assert tops == [
+        [("t1", "t2", "m", 1, ["unit"]), ("t1", "t3", "m", 1, ["unit"]), ("t2", "t3", "m", 2, ["order", "unit"])],
+        [("t1", "t2", "m", 0, []), ("t1", "t3", "m", 0, []), ("t2", "t3", "m", 1, ["order"])],
+    ], "teachers without a target in common are not compared"
+    assert [stad.teachers(more, top).tables["mean"][-1] for top in (5, 1)] == [
+        {"first": "t2", "second": "t3", "models": 1, "top": top, "mean_shared": mean}
+        for top, mean in ((5, 2.0), (1, 1.0))
+    ]  # fmt: skip
     with pytest.raises(InputError, match="0 teachers"):
         stad.teacher_of(Source("b", runs[0].rows, {"x": Case("x", "?", "1")}))
 

@@ -129,9 +129,9 @@ def test_agentcoma_reads_its_columns_and_keeps_the_rest(tmp_path: Path) -> None:
 
 
 def test_agentcoma_takes_questions_with_extra_context_of_either_step_and_no_answers(tmp_path: Path) -> None:
-    more = {"answer_math_extra": "9", "question_extra_context": "Fruit?", "math_with_context": "3 at 2?"}
+    more = {"answer_math_extra": "9", "question_extra_context": "Fruit?", "Math_With_Context": "3 at 2?"}
     more |= {"answer_context": "x"}
-    path, rows = tmp_path / "a.csv", [COLUMNS | more, COLUMNS | more | {"math_with_context": " "}]
+    path, rows = tmp_path / "a.csv", [COLUMNS | more, COLUMNS | more | {"Math_With_Context": " "}]
     path.write_text(to_csv(rows), encoding="utf-8")
     first, second = load(f"agentcoma:{path}")
     assert [p.extra_context for p in (*first.parts, *second.parts)] == ["Fruit?", "3 at 2?", "Fruit?", None]

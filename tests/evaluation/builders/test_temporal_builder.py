@@ -8,6 +8,7 @@ import random
 import re
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -322,6 +323,20 @@ def test_facts_too_close_to_each_other_are_not_compared() -> None:
     close = _facts(4, step=1, start=1000)
     found = [temporal._first_spread(close, n, gap) for n, gap in ((2, 2.0), (3, 2.0), (2, 3.0))]
     assert found == [(close[0], close[2]), None, (close[0], close[3])]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_two_events_of_a_question_are_closer_than_graders_tell_apart_though_others_are(family: str) -> None:
+    close = _facts(120, step=1, start=1000)
+    for seed in range(20):
+        rng = random.Random(seed)
+        drawn = FAMILIES[family].draw(rng.sample(close, len(close)), 5, rng, 3.0)
+        assert drawn is not None
+        years = sorted(f.years for f in (*drawn.options, *drawn.bounds))
+        assert all(b - a >= 3 for a, b in pairwise(years))
+        if family == "nearest_binding":
+            distances = sorted(abs(f.years - drawn.bounds[0].years) for f in drawn.options)
+            assert distances[0] >= 3 and all(b - a >= 3 for a, b in pairwise(distances))
 
 
 @pytest.mark.parametrize("family", FAMILIES)

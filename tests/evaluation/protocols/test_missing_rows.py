@@ -68,6 +68,21 @@ def test_rows_alone_with_different_numbers_of_parts_are_warned_about() -> None:
     assert not any("number of parts" in w for w in CompositionalityGap().reduce(_rows(a="cci", b="ccc")).warnings)
 
 
+def test_cases_say_how_many_parts_they_have_and_which_rows_are_missing() -> None:
+    part = Part("q", "a")
+    cases = {"one": Case("one", "q", "a", (part,)), "two": Case("two", "q", "a", (part, part))}
+    rows = [Graded(case, role, "correct") for case, asked in cases.items()
+            for role in ("whole", "part:0", "part:1")[: 1 + len(asked.parts)]]  # fmt: skip
+    assert CompositionalityGap().reduce(rows, cases).warnings == ()
+    assert CompositionalityGap().reduce(rows, {"two": cases["two"]}).warnings == (), "of the others all have one part"
+    [said] = CompositionalityGap().reduce(rows).warnings
+    assert "1 with 1, 1 with 2" in said
+    for role in ("whole", "part:1"):
+        less = [r for r in rows if (r.case, r.role) != ("two", role)]
+        [said] = CompositionalityGap().reduce(less, cases).warnings
+        assert said.startswith("1 cases lack a part or the whole") and "'two'" in said
+
+
 @pytest.mark.parametrize("letters", [("c?c", "i?c"), ("c?i", "iii"), ("?ci", "c?c", "cc?"), ("ccc", "i??", "???")])
 def test_bounds_are_the_extremes_over_every_judgement_of_what_is_open(letters: tuple[str, ...]) -> None:
     named = dict(zip("abc", letters, strict=False))

@@ -29,10 +29,10 @@ def _drawn(roles: Callable[[int], Iterable[str]], n: int = 60, seed: int = 0, **
     for i in range(n):
         case = f"c{i}"
         of: dict[str, Any] = {
-            "family": ("f", "g", "g")[i % 3],
+            "family": ("f", "g", "g")[i % 3] if i % 17 else None,
             "depth": (2, 4, 7)[i % 4 % 3],
             "depth_bin": (2, 4, 6)[i % 4 % 3],
-            "domain": ("d", "e")[i % 5 == 0],
+            "domain": ("d", "e")[i % 5 == 0] if i % 19 else None,
             "operation": "o" if i % 7 else None,
             "cluster": f"k{i % 11}" if i % 2 else None,
             "unknowable": i % 13 == 0,
