@@ -324,3 +324,18 @@ def test_the_golds_of_a_sample_are_its_targets_without_white_space(
     path.write_text(json.dumps({**LOG, "samples": [{"id": 1, "target": target, "output": {"completion": "7"}}]}))
     (stored,) = read(path).stored
     assert (stored and stored.golds) == golds
+
+
+@pytest.mark.parametrize(
+    ("target", "kind", "options"),
+    [("B", "choice", ("A", "B", "C")), (["B"], "choice", ("A", "B", "C")), ("tea", "choice", ("A", "B", "C")),
+     (["A", "C"], None, ()), ("D", None, ())],
+)  # fmt: skip
+def test_a_sample_is_a_choice_where_its_one_target_is_one_of_its_options(
+    target: Any, kind: str | None, options: tuple[str, ...], tmp_path: Path
+) -> None:
+    sample = {"id": 1, "target": target, "choices": ["milk", "tea", "beer"], "output": {"completion": "B"}}
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({**LOG, "samples": [sample]}))
+    (stored,) = read(path).stored
+    assert stored is not None and (stored.answer_type, tuple(k for k, _ in stored.options)) == (kind, options)

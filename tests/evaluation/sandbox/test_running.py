@@ -7,8 +7,12 @@ import io
 import json
 import math
 import os
+import signal
+import socket
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +22,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation import sandbox
 from composcope.evaluation.sandbox import Limits, extract_code, monty, run_answer, run_code, running
-from composcope.evaluation.sandbox.cpython import LockedPython, Unavailable, self_test
+from composcope.evaluation.sandbox.cpython import MAX_REPLY, LockedPython, Unavailable, self_test
 from composcope.evaluation.sandbox.monty import Monty
 from composcope.evaluation.sandbox.program import MAX_PRINTED
 from composcope.evaluation.sandbox.results import CodeResult, parse_reply, result_of
@@ -46,7 +50,12 @@ def _solution(*lines: str) -> str:
         ("solution = lambda: 3", 3),
         (_solution("import time", "time.sleep(10 ** 6)", "return 5"), 5),  # nothing waits
         (_solution("return len(bytes(100 << 20))"), 100 << 20),
-        (_solution("from datetime import datetime", "return datetime.strptime('3 May 1901', '%d %B %Y').day"), 3),
+        (
+            _solution(
+                "from datetime import datetime", "return datetime.strptime('3 May 1901', '%d %B %Y').strftime('%A %j')"
+            ),
+            "Friday 123",
+        ),
         ("from functools import cache\n@cache\n" + _solution("return 4"), 4),
     ],
 )
@@ -101,6 +110,34 @@ def test_a_program_recurses_as_deep_as_in_a_python_of_its_own() -> None:
     deep = "def f(n):\n    return 0 if n == 0 else 1 + f(n - 1)\n"
     assert run_code(deep + _solution("return f(994)"), LIMITS).value == 994
     assert run_code(deep + _solution("return f(1010)"), LIMITS).reason == "recursion"
+
+
+@pytest.mark.parametrize(
+    ("said", "ended", "read"),
+    [(b"{}", 0, (b"{}", 0)), (b"", 9, (b"", 9)), (b"x" * (MAX_REPLY + 1), 0, (None, 0)),
+     (None, 9, (b"", signal.SIGALRM))],
+)  # fmt: skip
+def test_what_comes_back_is_read_up_to_a_size_and_for_a_time(
+    said: bytes | None, ended: int, read: tuple[bytes | None, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python, (ours, theirs) = LockedPython(), socket.socketpair()
+    monkeypatch.setattr(python, "start", lambda: ours)
+
+    def serve() -> None:
+        connection = socket.socket(fileno=socket.recv_fds(theirs, 1, 1)[1][0])
+        while connection.recv(1 << 16):
+            pass
+        if said is not None:
+            with suppress(OSError):  # the reader may have gone
+                connection.sendall(said)
+            connection.close()
+        assert theirs.recv(1) == b"d"
+        theirs.sendall(bytes([ended]))
+
+    server = threading.Thread(target=serve, daemon=True)
+    server.start()
+    assert python._ask(b"{}", 0.2 if said is None else 60) == read
+    server.join()
 
 
 def test_what_ended_a_program_is_told_in_its_own_words() -> None:
