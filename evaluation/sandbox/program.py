@@ -63,7 +63,6 @@ def preload() -> None:
     """Load all modules that a program may import, and what they would load at their first use."""
     for name in MODULES:
         importlib.import_module(name)
-    sys.modules["datetime"].datetime.strptime("2000", "%Y").strftime("%A")
     sys.modules["time"].tzset()
     # nothing may wait: a program gets on at once
     sys.modules["time"].sleep = lambda seconds: None  # type: ignore[attr-defined]

@@ -325,7 +325,10 @@ def test_regression_adjusts_for_what_varies_as_far_as_pairs_reach() -> None:
     residuals = d - design @ np.linalg.lstsq(design, d, rcond=None)[0]
     for level, near in ((0.95, None), (0.8, [i // 2 for i in range(12)])):
         row, _ = tables.adjusted(d, {"x": x, "y": y}, near, level)
-        fit, left = dependence.regression(d, design, near), effects.hedges_g_paired(row["value"] + residuals, level, near)
+        fit, left = (
+            dependence.regression(d, design, near),
+            effects.hedges_g_paired(row["value"] + residuals, level, near),
+        )
         assert (row["p"], row["low"], row["high"]) == pytest.approx((fit.p, *fit.interval(level)))
         assert [row[k] for k in ("effect", "effect_low", "effect_high")] == pytest.approx([*left[:3]])
     assert tables.adjusted(d[:4], {"x": x[:4]}) == ({}, []) and tables.adjusted(d[:5], {"x": x[:5]})[1] == ["x"]

@@ -122,6 +122,19 @@ def test_a_model_is_trusted_as_far_as_its_logits_are_those_of_each_text_alone(
         assert (found.reason is None, found.decode) == (trusted, continuous.decode if trusted else otherwise)
 
 
+@pytest.mark.parametrize(
+    ("error", "holds"), [(torch.OutOfMemoryError("CUDA out of memory"), True), (ValueError("no mask"), False)]
+)
+def test_batches_hold_where_only_the_memory_was_too_small_to_find_out(
+    error: Exception, holds: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(continuous.decoding, "decode", fails)
+    assert continuous._batches_hold(tiny("llama")) is holds
+
+
 def neo(context: int) -> Any:
     """GPT-Neo, whose second layer looks back over 24 columns of the cache."""
     torch.manual_seed(0)

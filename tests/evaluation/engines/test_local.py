@@ -231,6 +231,7 @@ def test_a_prompt_longer_than_the_context_is_refused_and_never_shortened(
     engine = LocalEngine(make_gpt2(context=64), tokenizer)
     found = answers(engine, [make_ask("x" * 200, case="long"), make_ask("x", case="short")])
     assert found["long"].finish_reason == "error" and found["long"].text == ""
+    assert (found["long"].prompt_tokens, found["long"].response_tokens) == (218, 0)
     assert "218 tokens" in str(found["long"].error) and "context of 64" in str(found["long"].error)
     assert found["short"].error is None
 

@@ -185,6 +185,16 @@ def test_a_context_that_no_model_has_changes_no_request(
     assert engine._find_context() is None
 
 
+@pytest.mark.parametrize(("listed", "context"), [("another", None), ("good", 99)])
+def test_the_context_is_that_of_the_model_that_is_asked(
+    engine: HttpEngine, server: Server, listed: str, context: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = [{"id": name, "object": "model", "max_model_len": n} for name, n in (("other", 10), (listed, 99))]
+    server.body = json.dumps({"object": "list", "data": models}).encode()
+    monkeypatch.setattr(Handler, "do_GET", Handler.do_POST, raising=False)
+    assert engine._find_context() == context
+
+
 def test_a_reply_signed_by_another_model_says_so(says: Says, engine: HttpEngine) -> None:
     assert says().provenance is None
     assert says(reply={"model": "another-7b"}).provenance == {"model": "another-7b"}

@@ -181,6 +181,8 @@ CHOICES: list[Row] = [
     (_choice, ("D.", OPTIONS), "no-answer"), (_choice, ("A, boat", OPTIONS), "letter and text differ"),
     (_choice, ("The tree house.", OPTIONS), "B"), (_choice, ("The house.", OPTIONS), "A"),
     (_choice, ("The house and the boat.", OPTIONS), "several choices"),
+    (_choice, ("We see that (A) is wrong and (C) is incorrect, which leaves (B).", OPTIONS), "B"),
+    (choices._said, ("(C) is wrong and (B) fits.", OPTIONS), {"B"}), (choices._said, ("(C) is fine and (B) fits.", OPTIONS), {"B", "C"}),
     (_choice, ("A or B", OPTIONS), "several choices"), (_choice, ("Not (A) but (C)", OPTIONS), "C"),
     (_choice, ("Is it wood? Some are. Therefore, C.", OPTIONS), "C"),
     (_choice, ("(A) (B) (C)", OPTIONS), "several choices"), (_choice, ("B. No, wait, C", OPTIONS), "C"),
@@ -266,6 +268,12 @@ READING: list[Row] = [
 NAMED: list[Row] = [
     (_role, ("The capital (of France) is Paris.", "Paris"), Role.ASSERTED), (_role, ("It is Lyon (Paris is next)", "Paris"), Role.PASSING),
     (_role, ("It is Lyon (Paris", "Paris"), Role.PASSING),
+    *((_role, (f"The capital {was} Paris.", "Paris"), role) for was, role in (
+        ("was", Role.ASSERTED), ("was once", Role.PASSING), ("was formerly", Role.PASSING), ("was previously", Role.PASSING),
+        ("used to be", Role.PASSING), ("is", Role.ASSERTED), ("is not", Role.DENIED))),
+    *((_role, (f"Lyon, {like} Paris, is wet.", "Paris"), Role.PASSING) for like in (
+        "much like", "much as in", "just as in", "similar in size to", "compared to")),
+    (_role, ("Lyon, unlike Paris, is wet.", "Paris"), Role.DENIED),
     (_role, ("The capital is Paris.", "Paris"), Role.ASSERTED), (_role, ("It is not Paris.", "Paris"), Role.DENIED),
     (_role, ("It is Lyon.", "Paris"), None), (_role, ("Not only Paris.", "Paris"), Role.ASSERTED),
     (_role, ("No Paris", "Paris"), Role.DENIED), (_role, ("It is Lyon rather than Paris", "Paris"), Role.DENIED),

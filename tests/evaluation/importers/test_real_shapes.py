@@ -346,3 +346,18 @@ def test_a_log_without_completions_has_the_response_in_its_message(content: Any,
     path = tmp_path / "log.json"
     path.write_text(json.dumps({**LOG, "samples": [{"id": 1, "target": "7", "output": output}]}))
     assert [s and s.response for s in read(path).stored] == ["It is 7."]
+
+
+@pytest.mark.parametrize(
+    ("target", "kind", "options"),
+    [("B", "choice", ("A", "B", "C")), (["B"], "choice", ("A", "B", "C")), ("tea", "choice", ("A", "B", "C")),
+     (["A", "C"], None, ()), ("D", None, ())],
+)  # fmt: skip
+def test_a_sample_is_a_choice_where_its_one_target_is_one_of_its_options(
+    target: Any, kind: str | None, options: tuple[str, ...], tmp_path: Path
+) -> None:
+    sample = {"id": 1, "target": target, "choices": ["milk", "tea", "beer"], "output": {"completion": "B"}}
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({**LOG, "samples": [sample]}))
+    (stored,) = read(path).stored
+    assert stored is not None and (stored.answer_type, tuple(k for k, _ in stored.options)) == (kind, options)

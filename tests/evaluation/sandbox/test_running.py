@@ -7,8 +7,12 @@ import io
 import json
 import math
 import os
+import signal
+import socket
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +22,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation import sandbox
 from composcope.evaluation.sandbox import Limits, extract_code, monty, run_answer, run_code, running
-from composcope.evaluation.sandbox.cpython import LockedPython, Unavailable, self_test
+from composcope.evaluation.sandbox.cpython import MAX_REPLY, LockedPython, Unavailable, self_test
 from composcope.evaluation.sandbox.monty import Monty
 from composcope.evaluation.sandbox.program import MAX_PRINTED
 from composcope.evaluation.sandbox.results import CodeResult, parse_reply, result_of
@@ -46,6 +50,12 @@ def _solution(*lines: str) -> str:
         ("solution = lambda: 3", 3),
         (_solution("import time", "time.sleep(10 ** 6)", "return 5"), 5),  # nothing waits
         (_solution("return len(bytes(100 << 20))"), 100 << 20),
+        (
+            _solution(
+                "from datetime import datetime", "return datetime.strptime('3 May 1901', '%d %B %Y').strftime('%A %j')"
+            ),
+            "Friday 123",
+        ),
         ("from functools import cache\n@cache\n" + _solution("return 4"), 4),
     ],
 )
@@ -96,6 +106,46 @@ def test_a_program_without_a_value_ends_with_its_reason(code: str, reason: str) 
     assert result.text is None
 
 
+def test_a_program_recurses_as_deep_as_in_a_python_of_its_own() -> None:
+    deep = "def f(n):\n    return 0 if n == 0 else 1 + f(n - 1)\n"
+    assert run_code(deep + _solution("return f(994)"), LIMITS).value == 994
+    assert run_code(deep + _solution("return f(1010)"), LIMITS).reason == "recursion"
+
+
+@pytest.mark.parametrize(
+    ("said", "ended", "read"),
+    [(b"{}", 0, (b"{}", 0)), (b"", 9, (b"", 9)), (b"x" * (MAX_REPLY + 1), 0, (None, 0)),
+     (None, 9, (b"", signal.SIGALRM))],
+)  # fmt: skip
+def test_what_comes_back_is_read_up_to_a_size_and_for_a_time(
+    said: bytes | None, ended: int, read: tuple[bytes | None, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python, (ours, theirs) = LockedPython(), socket.socketpair()
+    monkeypatch.setattr(python, "start", lambda: ours)
+
+    def serve() -> None:
+        connection = socket.socket(fileno=socket.recv_fds(theirs, 1, 1)[1][0])
+        while connection.recv(1 << 16):
+            pass
+        if said is not None:
+            with suppress(OSError):  # the reader may have gone
+                connection.sendall(said)
+            connection.close()
+        assert theirs.recv(1) == b"d"
+        theirs.sendall(bytes([ended]))
+
+    server = threading.Thread(target=serve, daemon=True)
+    server.start()
+    assert python._ask(b"{}", 0.2 if said is None else 60) == read
+    server.join()
+
+
+def test_what_ended_a_program_is_told_in_its_own_words() -> None:
+    result = run_code(_solution("raise ValueError('no ' + 'x' * 600)"), LIMITS)
+    assert result.reason == "error" and result.detail.startswith("ValueError: no xxx") and len(result.detail) == 500
+    assert result_of({"reason": "memory", "detail": "y" * 600}).detail == "y" * 500
+
+
 def test_a_program_runs_with_the_limits_that_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[tuple[Any, ...]] = []
     box = SimpleNamespace(run=lambda *given: (ran.append(given), CodeResult(7))[1])
@@ -129,6 +179,8 @@ def test_the_environment_holds_nothing_of_ours_and_is_the_same_each_time(monkeyp
 
 def test_printed_answers_count_only_where_there_is_no_entry_function() -> None:
     assert run_code("print('a')\nprint(6 * 7)").text == "42"
+    for end in ("exit()", "quit()", "import sys; sys.exit()"):
+        assert run_code(f"print(42)\n{end}\nprint(43)").text == "42", "a program may end by itself"
     both = run_code(_solution("print('working')", "return 5"))
     assert (both.text, both.printed) == ("5", "working\n")
 
@@ -192,11 +244,11 @@ def test_what_has_no_text_of_its_own_is_no_answer() -> None:
 def test_variables_of_the_entry_function_come_back() -> None:
     # functions inside it return what they return
     own = ("def f(n): return n + 1", "class A:", "    def g(self): return 2", "h = lambda n: n * 2")
-    code = _solution("eggs = 16 - 3", *own, "price, found = 2.5, []", "if f(2) == 3 and A().g() == 2 and h(2) == 4:",
-                     "    return eggs * price")  # fmt: skip
+    code = _solution("eggs, what = 16 - 3, 'hens'", *own, "price, found = 2.5, []",
+                     "if f(2) == 3 and A().g() == 2 and h(2) == 4:", "    return eggs * price")  # fmt: skip
     for backend in (running.backend(), *_other()):
         result = backend.run(code, LIMITS, True)
-        assert (result.value, result.variables) == (32.5, {"eggs": 13, "price": 2.5})
+        assert (result.value, result.variables) == (32.5, {"eggs": 13, "what": "hens", "price": 2.5})
     assert run_code(code).variables == {}
     for python in (running.backend(), *_other()):  # no function of which a second one could be made
         assert python.run("solution = lambda: 5", LIMITS, True) == CodeResult(5)

@@ -195,7 +195,8 @@ def test_a_worker_of_other_code_is_refused_and_one_of_this_code_takes_its_share_
 )
 def test_only_a_worker_with_several_gpus_spreads_its_model(each: int | None, device: str | None, found: object) -> None:
     serving = Serving(engine="ray", gpus_per_worker=each)
-    assert Worker(Loading("m", device=device, serving=serving), 1).loading.device == found
+    loading = Worker(Loading("m", device=device, serving=serving), 1).loading
+    assert (loading.device, loading.serving) == (found, Serving()), "it opens the model by itself"
 
 
 def test_an_error_of_a_worker_is_the_same_error_here() -> None:

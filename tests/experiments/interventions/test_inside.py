@@ -75,11 +75,9 @@ def test_each_model_is_opened_with_its_runs_settings_and_gives_one_number_per_pr
 ) -> None:
     lm, loaded = load_model(tiny("llama")), []
     examples = [
-        Example(
-            case, role, "composition", "success", tuple(range(5, 13 + i)), (7, 8 + i, 9), (20 + i,), 0, (1, 6), "f", 4
-        )
+        Example(case, role, "composition", "success", tuple(ids), (7, 8 + i, 9), (20 + i,), 0, (1, 6), "f", 4)
         for i, case in enumerate("abc")
-        for role in ("whole", "part:0")
+        for role, ids in (("whole", range(5, 13 + i)), ("part:0", range(40, 48 + i)))
     ]
 
     def load_target(loading: Any) -> Any:

@@ -147,11 +147,18 @@ def test_a_curve_along_training_is_the_mean_over_trainings() -> None:
 
 def test_a_row_of_a_run_has_its_facts_counted_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [Metric("atom_stability", {}, n=90, count=80), Metric("atom_stability", {"per": "fact"}, n=9, count=8),
-             Metric("residual_failure", {"depth": 4}, n=5, count=2)]  # fmt: skip
+             Metric("residual_failure", {"depth": 4}, n=5, count=2),
+             Metric("residual_failure", {"depth": 6}, n=7, count=1),
+             Metric("residual_failure", {"depth_bin": 6}, n=9, count=4, low=0.2, high=0.7),
+             Metric("d50", n=9, value=5.5, note="n")]  # fmt: skip
     monkeypatch.setattr(study_tables, "read_run", lambda _: SimpleNamespace(metrics=found))
     row = study_tables._plain("base", "grpo", 0, Path("r"))
-    assert (row["atoms"], row["d50"]) == ({"k": 8, "n": 9}, None)
-    assert [(d, r["k"], r["n"]) for d, r in row["residual"].items()] == [("4", 2, 5)]
+    assert (row["atoms"], row["d50"]) == ({"k": 8, "n": 9}, {"value": 5.5, "note": "n"})
+    assert [(d, r["k"], r["n"]) for d, r in row["residual"].items()] == [("4", 2, 5), ("6", 4, 9)]
+    assert (row["residual"]["6"]["low"], row["residual"]["6"]["high"]) == (0.2, 0.7)
+    del found[:]
+    row = study_tables._plain("base", "grpo", 0, Path("r"))
+    assert (row["atoms"], row["d50"], row["residual"]) == (None, None, {})
 
 
 def test_numbers_inside_stand_before_and_after_with_their_change() -> None:

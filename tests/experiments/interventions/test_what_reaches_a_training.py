@@ -121,6 +121,10 @@ def test_a_training_that_was_interrupted_is_not_continued_as_another_one(
     with pytest.raises(InputError, match=r"another training \(other seed\)") if checkpoints else nullcontext():
         training.train(recipe, "m", data, tmp_path, TrainerOptions(seed=2))
     assert len(ran) == 2 - checkpoints
+    known = {k: v for k, v in ran[0]["identity"].items() if k != "dtype"}  # of a version that did not write it
+    write_json(tmp_path / "manifest.json", {**ran[0], "identity": {**known, "seed": 1}, "status": "complete"})
+    with pytest.raises(InputError, match=r"another training \(other dtype\)"):
+        training.train(recipe, "m", data, tmp_path, TrainerOptions(seed=1, dtype="float32"))
 
 
 @pytest.mark.parametrize(("template", "thinking"), [(None, None), ("t", None), ("t", True), ("t", False)])
@@ -159,3 +163,44 @@ def test_a_curve_asks_the_first_cases_of_each_family_and_depth_each_part_in_one_
         found = training_curve._cases(tmp_path, limit)
         assert [c.id for c in found] == [*kept]
         assert {p.paraphrases for c in found for p in c.parts} == {()}
+
+
+def test_a_curve_has_the_base_and_every_checkpoint_and_is_measured_again_where_one_came_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps, loaded, asked = [(8, tmp_path / "c8")], list[Any](), list[Any]()
+
+    def ask(model: Any, tokenizer: Any, cases: Any, manifest: Any, folder: Path, step: int) -> list[dict[str, Any]]:
+        asked.append((step, model))
+        assert (tokenizer, cases, manifest, folder) == ("words", CASES, made, tmp_path)
+        return [{"step": step, "metric": "parts", "k": 1, "n": 2}]
+
+    def adapted(base: Any, path: Path) -> Any:
+        tuned = SimpleNamespace(eval=lambda: f"{base} with {path.name}")
+        return SimpleNamespace(base_model=SimpleNamespace(model=tuned), unload=lambda: base)
+
+    made = {"identity": {"base_weights": "w", "dtype": "bfloat16"}}
+    monkeypatch.setattr(training_curve, "read_manifest", lambda folder: made)
+    monkeypatch.setattr(training_curve, "resolve_model", lambda name: SimpleNamespace(location=f"at/{name}"))
+    monkeypatch.setattr(training_curve, "check_base", lambda *given: loaded.append(given))
+    monkeypatch.setattr(training_curve, "kept_steps", lambda folder: steps)
+    monkeypatch.setattr(training_curve, "_cases", lambda folder, limit: CASES)
+    monkeypatch.setattr(training_curve, "with_adapter", adapted)
+    monkeypatch.setattr(training_curve, "_ask", ask)
+    monkeypatch.setattr(
+        "composcope.model_loading.load", lambda at, **how: loaded.append((at, how)) or ("base", "words")
+    )
+    reporter = Reporter(tmp_path / "log.txt", quiet=True)
+    rows = training_curve.measure(tmp_path, "m", device="cuda", reporter=reporter)
+    assert loaded == [("at/m", made, str(tmp_path)), ("at/m", {"dtype": "bfloat16", "device": "cuda"})]
+    assert asked == [(0, "base"), (8, "base with c8")] and [r["step"] for r in rows] == [0, 8]
+    assert "step 8: parts 1/2" in (tmp_path / "log.txt").read_text()
+    kept = read_json(tmp_path / training_curve.FILE)
+    assert (kept["cases"], kept["rows"]) == (["a", "b"], rows)
+    assert training_curve.measure(tmp_path, "m") == rows and len(asked) == 2
+    steps.append((16, tmp_path / "c16"))
+    assert [r["step"] for r in training_curve.measure(tmp_path, "m")] == [0, 8, 16]
+    assert asked[2:] == [(0, "base"), (8, "base with c8"), (16, "base with c16")]
+    steps.clear()
+    with pytest.raises(InputError, match="no adapter; train again"):
+        training_curve.measure(tmp_path, "m")
