@@ -453,6 +453,45 @@ def test_too_little_memory_shrinks_the_batch_and_the_result_says_so(lm: Model) -
     assert not any("memory" in w for w in want.warnings)
 
 
+MEASURED: dict[str, Callable[[Any, list[Example]], Any]] = {
+    "causal check": lambda lm, some: neurons.causal_check(
+        lm, [e.prompt_ids for e in some], [e.answer_ids for e in some], [[(1, 3)] for _ in some], draws=2),
+    **{probe: lambda lm, some, of=probe: PROBED[of](lm)[0](some) for probe in ("lookback", "min-k", "trajectory",
+                                                                               "patching")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("probe", MEASURED)
+def test_smaller_batches_are_told_to_whoever_asked_for_the_measurement(lm: Model, probe: str) -> None:
+    told: dict[str, list[str]] = {}
+    most = 70 if probe == "patching" else 40  # positions at once; the ends of all prompts take one pass
+
+    class Worker:
+        """Measures here, and brings remarks back."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(lm, name)
+
+        def spread(self, measure: Any, items: Any, notes: Any, *, light: bool) -> Any:
+            yield from measure(lm, items, told.setdefault(measure.func.__qualname__, []))
+
+        def call(self, function: Any, *args: Any) -> Any:
+            return function(lm, *args)
+
+    def full(module: object, args: tuple, kwargs: dict) -> None:
+        x = args[0] if args else kwargs["hidden_states"]
+        if x.shape[0] * x.shape[1] > most:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+
+    handle = lm.anatomy.layers[1].block.register_forward_pre_hook(full, with_kwargs=True)
+    try:
+        MEASURED[probe](Worker(), _examples(3))
+    finally:
+        handle.remove()
+    told.pop("_prompt_ends", None)
+    assert told and all(any("memory" in note for note in notes) for notes in told.values())
+
+
 def test_a_result_is_saved_whatever_its_settings_are(tmp_path: Path) -> None:
     made: list[Path] = []
     write = ProbeResult._write
