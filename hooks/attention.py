@@ -234,8 +234,6 @@ def _with_pattern(call: Call, edit: Callable[[Tensor], Tensor]) -> Tensor | None
     """The output with an edited pattern; None where nothing has to be computed again."""
     pattern = explicit_pattern(call)
     differentiate = torch.is_grad_enabled()
-    if differentiate and not pattern.requires_grad:
-        pattern.requires_grad_()
     edited = edit(pattern)
     changed = edited is not pattern and not torch.equal(edited, pattern)
     return apply_pattern(call, edited) if changed or differentiate else None

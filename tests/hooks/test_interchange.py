@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -319,6 +320,31 @@ def test_a_continuation_may_fill_the_context_and_no_more() -> None:
     assert len(lm.generate([prompt], 3, stop_ids=[])[0]) == 3, "the last token is not fed"
     with pytest.raises(InputError, match="62 prompt and 4 new tokens"):
         lm.generate([prompt], 4, stop_ids=[])
+
+
+def test_only_stops_that_are_given_end_a_continuation_and_none_if_there_are_none() -> None:
+    lm = load_model(tiny("llama"))
+    (full,) = continued(lm, IDS, [[]], 6, stop_ids=())
+    lm.model.generation_config.eos_token_id = full[2]  # type: ignore[union-attr]
+    assert len(full) == 6 and continued(lm, IDS, [[]], 6, stop_ids=[]) == [full]
+    assert continued(lm, IDS, [[]], 6) == [full[: full.index(full[2]) + 1]]
+    assert continued(lm, IDS, [[]], 6, stop_ids=[full[1]]) == [full[: full.index(full[1]) + 1]]
+
+
+@pytest.mark.parametrize("act", [partial(interchange, read=[13]), partial(continued, max_new_tokens=2)])
+def test_fewer_rows_at_once_are_said_in_the_notes(act: Callable[..., Any]) -> None:
+    lm = load_model(tiny("llama"))
+    rows, notes = [[Skip(1, i)] for i in range(6)], list[str]()
+
+    def full(_module: Any, args: Any) -> None:
+        if args[0].shape[0] > 4:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+
+    want = act(lm, IDS, rows)
+    with lm.anatomy.layers[2].block.register_forward_pre_hook(full):
+        got = act(lm, IDS, rows, notes=notes)
+    assert notes and all("out of memory" in note for note in notes)
+    assert got == want if isinstance(want, list) else torch.allclose(got.top_log_probs, want.top_log_probs, atol=1e-5)
 
 
 WIDE = torch.zeros(32)

@@ -163,3 +163,5 @@ def test_sizes_of_layers_that_differ_come_from_the_layers() -> None:
     layers = (SimpleNamespace(heads=(0, 0), n_neurons=0),) * 3
     dense, sparse = replace(one, layers=layers), replace(one, layers=layers, n_experts=4)
     assert (sparse.n_neurons, dense.n_neurons, sparse.all_neurons) == (224, 56, 672)
+    stated = load_model(tiny("gpt2", num_key_value_heads=2)).anatomy  # which this architecture does not use
+    assert (stated.n_kv_heads, stated.heads(0)) == (4, (4, 4))

@@ -110,7 +110,7 @@ def test_gradients_are_there_without_any_trainable_parameter(tmp_path: Path) -> 
     for opened in (tmp_path, lm.model):
         given = replace(lm.anatomy, context=9)
         assert load_model(opened, mine, anatomy=given).anatomy is given
-    run = lm.run(ids_of(), read=[Site(0, "neuron"), Site(2, "head")])
+    run = lm.run(ids_of(), read=[Site(0, "neuron"), Site(2, "head"), Site(0, "pattern"), Site(1, "pattern", query=4)])
     gradients = torch.autograd.grad(run.logits.sum(), list(run.acts.values()))
     assert all(float(g.norm()) > 0 for g in gradients)
 

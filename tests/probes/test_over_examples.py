@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import csv
-import inspect
 import json
-import random
 import re
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from fnmatch import fnmatch
@@ -33,7 +30,6 @@ from composcope.probes.catalog import PROBES, described
 from composcope.probes.examples import Example
 from composcope.probes.matching import match
 from composcope.probes.result import ProbeResult
-from composcope.probes.slots import Slot
 
 from . import synthetic_readouts
 from .test_faithfulness import follows, played
@@ -499,64 +495,6 @@ def test_settings_of_probes_reach_the_function_that_measures(name: str, monkeypa
     (given,) = got
     assert {k: v for k, v in given.items() if k != "progress"} == REACH[name]
     assert given.get("progress", "bar") == "bar"
-
-
-OPTIONS: dict[str, dict[str, Any]] = {
-    "lookback": {"form": "sum", "steps": 2, "permutations": 30},
-    "min-k": {"k": 0.5, "ratios": (0.3,), "question_only": False},
-    "trajectory": {"role": "part:0", "alignment": "token", "steps": 1, "eos": (5,), "permutations": 30,
-                   "position": "prompt-end"},
-    "patching": {"role": "part:0", "max_pairs": 2, "layers": (1,), "max_new_tokens": 2, "controls": (),
-                 "position": "prompt-end"},
-    "neurons": {"answer_tokens": None, "rule": "gradient", "steps": 4, "t": 0.6, "u": 0.1, "v": 3, "bins": 4,
-                "draws": 2, "position": "prompt-end"},
-    "readout": {"readers": ("lens",), "strength": 100.0, "permutations": 30},
-    "faithfulness": {"donors": 1, "max_new_tokens": 1},
-}  # fmt: skip
-"""Every option of each probe with another value than its default, less those that leave results as they are."""
-
-
-@cache
-def _optional(probe: str, **option: Any) -> tuple[Any, ...]:
-    """What a probe finds; its settings say what was asked for, and do not count."""
-    run: Any
-    run, examples = PROBED[probe](load_model(tiny("llama")), 3)
-    if probe not in ("readout", "faithfulness"):
-        examples = [replace(e, slot=Slot(1), answer_ids=(5, 9)) for e in examples]
-    found = run(examples, **option)
-    return repr(found.table), {k: x.tolist() for k, x in found.tensors.items()}, repr(found.values)
-
-
-@pytest.mark.parametrize(("probe", "option"), [(probe, name) for probe, of in OPTIONS.items() for name in of])
-def test_every_option_of_a_probe_changes_what_it_finds(probe: str, option: str) -> None:
-    run: Any = PROBED[probe](load_model(tiny("llama")))[0]
-    left = {"lm", "examples", "progress", "seed", "max_tokens", "rows_dtype"}
-    assert {*inspect.signature(run.func).parameters} - left == {*OPTIONS[probe]}
-    beside = {"alignment": "token"} if option == "eos" else {}  # where end tokens count
-    assert _optional(probe, **beside, **{option: OPTIONS[probe][option]}) != _optional(probe, **beside)
-
-
-@pytest.mark.parametrize("probe", PROBES)
-def test_whatever_a_probe_draws_is_drawn_from_its_seed(lm: Model, probe: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[Any] = []
-
-    def told(make: Callable[..., Any]) -> Callable[..., Any]:
-        def seeded(*given: Any) -> Any:
-            seed = given[-1]  # of a method, after the generator
-            if sys._getframe(1).f_globals["__name__"].startswith("composcope."):  # libraries draw, too
-                drawn.append(seed)
-            return make(*given)
-
-        return seeded
-
-    monkeypatch.setattr(np.random, "default_rng", told(np.random.default_rng))
-    monkeypatch.setattr(random, "Random", told(random.Random))
-    generator = type("Told", (torch.Generator,), {"manual_seed": told(torch.Generator.manual_seed)})
-    monkeypatch.setattr(torch, "Generator", generator)
-    run: Any
-    run, examples = PROBED[probe](lm)
-    run(examples, seed=4711, **({"controls": ("identity", "random", "noise")} if probe == "patching" else {}))
-    assert drawn and {str(seed).partition("/")[0] for seed in drawn} == {"4711"}
 
 
 def test_failures_without_a_match_are_paired_at_random_and_this_is_said(lm: Model) -> None:

@@ -114,10 +114,11 @@ def test_pairs_are_independent_only_as_far_as_they_can_be_formed_without_sharing
     star = [PatchOutcome("donor", d, r, {}) for d, r in ((0, 0), (0, 1), (0, 2), (1, 0), (2, 0))]
     assert independent_pairs(star) == 2
     assert independent_pairs([PatchOutcome("donor", d, r, {}) for d in range(3) for r in range(4)]) == 3
-    assert independent_pairs([PatchOutcome("identity", None, r, {}) for r in range(4)]) == 4
-    shared = Sides(None, frozenset({"a fact"}))
-    three = [PatchOutcome("donor", i, i, {}, shares=shared if i < 2 else NOTHING_SHARED) for i in range(3)]
-    assert independent_pairs(three) == 2 == independent_pairs(three[:2]) + 1, "two recipients share a fact"
+    assert independent_pairs([PatchOutcome("identity", None, r // 2, {}) for r in range(8)]) == 4
+    fact = frozenset({"a fact"})
+    for shared in (Sides(None, fact), Sides(fact, None)):
+        three = [PatchOutcome("donor", i, i, {}, shares=shared if i < 2 else NOTHING_SHARED) for i in range(3)]
+        assert independent_pairs(three) == 2 == independent_pairs(three[:2]) + 1, "two recipients or donors share it"
 
 
 @pytest.fixture(scope="module")

@@ -188,6 +188,7 @@ def test_every_row_compares_the_right_name_with_the_foils_that_it_states(monkeyp
     for foils, share in (("absent", (N - 2) / 100), ("in-prompt", 0.01)):
         assert value(got, "held_lens", "success", foils=foils) == pytest.approx(share)
         assert got.tensors[f"lens.{foils}.bridge.success"].numpy() == pytest.approx(share)
+    assert [v["value"] for v in got.values] == pytest.approx([(N - 2) / 100] * len(got.values)), "absent ones alone"
 
 
 def _of(text: int, right: str) -> Reading:
