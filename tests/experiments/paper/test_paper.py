@@ -48,9 +48,9 @@ def study(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Pa
     for probe, declared in (("lookback", "lookback_ratio"), ("min-k", "min_k_pp")):
         table = folder / "one" / "probes" / probe / "table.csv"
         names, rows = read_csv(table)
-        named = [*names, *({"kind", "p_adjusted", "low", "high", "interval"} - set(names))]
+        named = [*names, *({"kind", "p", "p_adjusted", "low", "high", "interval"} - set(names))]
         matched = {"quantity": "the_ratio", "group": MATCHED, "kind": "composition", "n": 7, "value": 0.25}
-        matched |= {"low": 0.125, "high": 0.5, "p_adjusted": 0.03125}
+        matched |= {"low": 0.125, "high": 0.5, "p": 0.015625, "p_adjusted": 0.03125}
         few = {**matched, "n": 2, "low": None, "high": None}
         table.write_text(to_csv([*rows, few, {**matched, "quantity": declared}, matched], named))
     failed = {"probe": "lookback", "question": "does it follow the dose?", "verdict": "no", "headline": True}
@@ -97,6 +97,7 @@ def test_claims_have_n_interval_and_badge_and_a_failed_probe_is_marked(texts: Pa
     assert sum(of) < sum(r["badge"] == FAILED for r in rows)
     row = of_probes["lookback"]
     assert (row["n"], row["value"], row["interval"]) == ("7", "0.25", "[0.125, 0.5]")
+    assert row["p"] == "0.031", "as corrected for the declared family"
     sides = {r["claim"].endswith("failures minus matched successes") for r in rows if r["badge"] != "counted"}
     assert sides == {True} and not any("minus matched" in r["claim"] for r in rows if r["badge"] == "counted")
     assert "follow the dose" in row["why"] and "follow the dose" in (texts / "claims.tex").read_text()
