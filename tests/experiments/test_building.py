@@ -451,6 +451,10 @@ def test_coverage_of_a_build_is_measured_with_its_own_budget_and_stands_in_its_r
     assert "coverage" in text and "redundancy" in text
     with pytest.raises(InputError, match="give --teacher, or --human"):
         scaffolds.scaffolds(tmp_path / "other", "organism:mixed")
+    made = SimpleNamespace(items=[item], dropped=[], report={})
+    monkeypatch.setattr(builder, "generate", lambda found, roles, *_: made)
+    both = scaffolds.scaffolds(tmp_path / "two", "organism:mixed", human=True, teachers=[solver, judge])  # type: ignore[list-item]
+    assert both["options"]["teachers"] == [{"model": "s"}, {"model": "j"}]
 
 
 def test_what_a_build_leaves_out_is_rejected_or_left_to_a_person(

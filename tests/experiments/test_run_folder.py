@@ -352,6 +352,15 @@ def test_progress_on_a_terminal_is_a_bar_and_lines_said_meanwhile_stand_above_it
     assert text.rstrip().endswith("asking: 100 % (4/4)")
 
 
+@pytest.mark.parametrize("how", [{"quiet": True}, {"bars": False}, {"stream": io.StringIO()}])
+def test_a_bar_that_is_not_wanted_or_has_no_terminal_draws_nothing(how: dict[str, object]) -> None:
+    terminal = Terminal()
+    reporter = Reporter(**{"stream": terminal, **how})  # type: ignore[arg-type]
+    with reporter.bar("asking", 4) as advance:
+        advance(4)
+    assert terminal.getvalue() == reporter.stream.getvalue() == ""  # type: ignore[attr-defined]
+
+
 def test_warnings_of_libraries_go_to_the_log_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reporter = Reporter(tmp_path / "log.txt")
     with warnings.catch_warnings(action="always"), reporter.logging_warnings():

@@ -33,7 +33,11 @@ def everything(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) 
 
     Its runs lie in ``runs``; what other commands write lies where those put it.
     """
-    return make_everything(synthetic, tmp_path_factory.mktemp("everything"))
+    root = make_everything(synthetic, tmp_path_factory.mktemp("everything"))
+    other = root / "runs" / "temporal-twin"  # of two runs, it shows which one a panel is named after
+    synthetic._PROBES["patching"](other / "probes" / "patching", np.random.default_rng(1))
+    _probed(synthetic, other, 1)
+    return root
 
 
 def make_everything(synthetic: ModuleType, root: Path) -> Path:
@@ -49,10 +53,7 @@ def make_everything(synthetic: ModuleType, root: Path) -> Path:
                 for j, c in enumerate(co_present(pairs))]  # fmt: skip
         play(runs / f"pairs-{model}", "reasoning-gap", olds, model, i, code=True)
         play(runs / f"scaffolds-{model}", "scaffolding", mixed, model, i)
-    _readout(synthetic, runs / "temporal-control" / "probes" / "readout")
-    _faithfulness(synthetic, runs / "temporal-control" / "probes" / "faithfulness")
-    _sweeps(runs / "temporal-control" / "probes" / "patching" / "cases")
-    _causes(runs / "temporal-control")
+    _probed(synthetic, runs / "temporal-control", 0)
     _validity(runs / "validity" / "table.csv")
     sizes = {p.name: {"size": 1.5 if p.name.endswith("twin") else 0.5, "family": "organism"} for p in runs.iterdir()}
     (runs / "study.json").write_text(json.dumps({"schema": 1, "runs": list(sizes), "about": sizes}))
@@ -101,8 +102,16 @@ def play(folder: Path, protocol: str, cases: Sequence[Case], model: str, seed: i
     return folder
 
 
-def _readout(synthetic: ModuleType, folder: Path) -> None:
-    rng, places, tensors, rows = np.random.default_rng(0), ("subject", "end"), {}, []
+def _probed(synthetic: ModuleType, run: Path, seed: int) -> None:
+    """What single cases and further probes of a run hold, and the causes of its failures."""
+    _readout(synthetic, run / "probes" / "readout", seed)
+    _faithfulness(synthetic, run / "probes" / "faithfulness", seed)
+    _sweeps(run / "probes" / "patching" / "cases", seed)
+    _causes(run, seed)
+
+
+def _readout(synthetic: ModuleType, folder: Path, seed: int) -> None:
+    rng, places, tensors, rows = np.random.default_rng(seed), ("subject", "end"), {}, []
     for foils in ("absent", "in-prompt"):
         maps = {g: rng.uniform(0, 1, (4, 2)).astype(np.float32) for g in ("failure", "success")}
         tensors |= {f"lens.{foils}.bridge.{g}": m for g, m in maps.items()}
@@ -112,8 +121,8 @@ def _readout(synthetic: ModuleType, folder: Path) -> None:
     synthetic.write_probe(folder, "readout", rows, tensors, {"places": places})
 
 
-def _faithfulness(synthetic: ModuleType, folder: Path) -> None:
-    rng, rows = random.Random(0), []
+def _faithfulness(synthetic: ModuleType, folder: Path, seed: int) -> None:
+    rng, rows = random.Random(seed), []
     for i, group in enumerate(("failure", "success")):
         about = {"kind": "composition", "group": group, "n": 16 + i, "interval": "clopper-pearson"}
         keys: list[dict[str, Any]] = [{"quantity": "kept_early", "shown": s} for s in (0.0, 0.25, 0.5, 0.75, 1.0)]
@@ -126,9 +135,9 @@ def _faithfulness(synthetic: ModuleType, folder: Path) -> None:
     synthetic.write_probe(folder, "faithfulness", rows, {}, {})
 
 
-def _sweeps(folder: Path) -> None:
+def _sweeps(folder: Path, seed: int) -> None:
     """Five pairs over three of six positions, which share the last of them, and one of another length."""
-    rng, folder_tensors, entries = np.random.default_rng(1), {}, []
+    rng, folder_tensors, entries = np.random.default_rng(1 + seed), {}, []
     for i in range(6):
         tokens = [f"w{i}", "is", f"v{i}", ":", " a", " ="][: 6 - i // 5]
         entries.append(
@@ -141,9 +150,11 @@ def _sweeps(folder: Path) -> None:
     (folder / "index.json").write_text(json.dumps({"schema": 1, "entries": entries}))
 
 
-def _causes(run: Path) -> None:
+def _causes(run: Path, seed: int) -> None:
     cases = [json.loads(line)["id"] for line in (run / "cases.jsonl").read_text().splitlines()]
-    found = [Verdict(c, CAUSES[i % 3], ("asked alone: right",), 0.9, None, None) for i, c in enumerate(cases[:20])]
+    found = [
+        Verdict(c, CAUSES[i % (3 + seed)], ("asked alone: right",), 0.9, None, None) for i, c in enumerate(cases[:20])
+    ]
     results.write(results.Diagnosis(run, found, results.count(found, RunData(run).cases)))
 
 

@@ -152,6 +152,29 @@ def _at_place(row: Row, mark: Mark, axis: int) -> bool:
     return _said(row, tick[1])
 
 
+def _pieces(text: object) -> set[str]:
+    """A name, and what it is put together from: ``control · mixed``; a long one stands on several lines."""
+    return {_bare(piece) for piece in (text, *re.split(r", | · ", str(text)))}
+
+
+def _names(ax: Axes) -> set[str]:
+    """What a panel is called, in its title and beside its row of panels: there, the last line may name the axis."""
+    place = ax.get_subplotspec()
+    row = [
+        other for other in ax.figure.axes if place and (at := other.get_subplotspec()) and at.rowspan == place.rowspan
+    ]
+    said = [
+        ax.get_title(loc="left"),
+        *(text for o in row for text in (o.get_ylabel(), o.get_ylabel().rpartition("\n")[0])),
+    ]
+    return {piece for text in said for piece in _pieces(text)}
+
+
+def _in_its_panel(row: Row, names: set[str], columns: dict[str, set[str]]) -> bool:
+    """Whether the row has every name of the panel that is one of its column."""
+    return all(names & known <= _pieces(row.get(column)) for column, known in columns.items())
+
+
 def _fits(row: Row, mark: Mark, value: int, legend: dict[str, str], *, intervals: bool) -> bool:
     """Whether a mark whose value lies along axis ``value`` can be the row's."""
     if mark.shade in legend and not _said(row, legend[mark.shade]):
@@ -175,6 +198,10 @@ def unmatched(fig: Figure, rows: Sequence[Row], column: str, value: int) -> tupl
     """Rows without a mark and marks without a row, where values are in ``column`` and lie along axis ``value``."""
     marks = [m for m in marks_of(fig) if not m.kind.startswith("bar") or m.kind == f"bar {'xy'[value]}"]
     legends = {ax: _legend(ax) for ax in _panels(fig)}
+    named = {ax: _names(ax) for ax in legends}
+    texts = {
+        c: {p for r in rows if isinstance(r.get(c), str) for p in _pieces(r[c])} for c in {c for r in rows for c in r}
+    }
     wanted = [r for r in rows if r.get(column) is not None and r.get("drawn") not in NOT_DRAWN]
     if any(m.kind.startswith("bar") for m in marks):
         wanted = [r for r in wanted if r[column]]  # a bar of no length is not seen
@@ -187,7 +214,9 @@ def unmatched(fig: Figure, rows: Sequence[Row], column: str, value: int) -> tupl
         intervals = any(m.ends.get(value) for m in mine)
         cost = np.ones(near.shape)
         for i, j in np.argwhere(near):
-            cost[i, j] = not _fits(wanted[i], mine[j], value, legends[mine[j].panel], intervals=intervals)
+            at = mine[j].panel
+            fits = _fits(wanted[i], mine[j], value, legends[at], intervals=intervals)
+            cost[i, j] = not (fits and _in_its_panel(wanted[i], named[at], texts))
         pairs = [(i, j) for i, j in zip(*linear_sum_assignment(cost), strict=True) if not cost[i, j]]
         lost -= {i for i, _ in pairs}
         over += [m for j, m in enumerate(mine) if j not in {j for _, j in pairs}]

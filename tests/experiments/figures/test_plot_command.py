@@ -115,6 +115,13 @@ def test_a_figure_in_gray_has_no_color_left(name: str, study: Path) -> None:
     assert all(a.get_cmap().name == "Greys" for a in fields)  # type: ignore[attr-defined]
 
 
+def test_a_color_of_no_series_is_as_light_in_gray_as_it_looks() -> None:
+    ax = style.one_panel(4, 3)[1]
+    bars = [ax.barh(i, 1, color=shade)[0] for i, shade in enumerate(("#ff0000", "#00ff00", "#0000ff", "#ffffff"))]
+    Look(gray=True).apply(ax.figure)  # type: ignore[arg-type]
+    assert [bar.get_facecolor()[0] for bar in bars] == pytest.approx([0.299, 0.587, 0.114, 1], abs=1 / 255)
+
+
 def test_curves_differ_without_colors(study: Path) -> None:
     fig = figures.draw("collapse-curve", [study]).figure
     drawn = {a.get_linestyle() for a in fig.axes[0].lines if len(a.get_xdata()) > 2}  # type: ignore[arg-type]

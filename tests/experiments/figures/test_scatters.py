@@ -109,6 +109,10 @@ def test_the_sizes_of_few_answers_are_points_and_those_of_many_a_curve(n: int, j
     assert (line.get_linestyle() not in ("None", "none"), line.get_marker() in ("None", "none", "")) == (joined, joined)
     assert [*line.get_ydata()] == pytest.approx([(i + 1) / n for i in range(n)])  # type: ignore[misc]
     assert str(line.get_label()).endswith(f"(n={n})")
+    cases["0"] = replace(cases["0"], parts=(Part("?", "7", answer_type="number"),))
+    (ax,) = scatters.magnitudes.draw([bare_run(cases=cases)]).figure.axes
+    named = [str(line.get_label()) for line in ax.lines]
+    assert named == [f"{scatters.SETS['whole']} (n={n})", f"{scatters.SETS['part:0']} (n=1)"]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.experiments.cli import main
 from composcope.experiments.figures.catalog import FIGURES
+from composcope.experiments.report import paper as report_paper
 from composcope.experiments.report.headline import tables
 from composcope.experiments.report.paper import (
     FAILED,
@@ -47,9 +48,9 @@ def study(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Pa
     for probe, declared in (("lookback", "lookback_ratio"), ("min-k", "min_k_pp")):
         table = folder / "one" / "probes" / probe / "table.csv"
         names, rows = read_csv(table)
-        named = [*names, *({"kind", "p_adjusted", "low", "high", "interval"} - set(names))]
+        named = [*names, *({"kind", "p", "p_adjusted", "low", "high", "interval"} - set(names))]
         matched = {"quantity": "the_ratio", "group": MATCHED, "kind": "composition", "n": 7, "value": 0.25}
-        matched |= {"low": 0.125, "high": 0.5, "p_adjusted": 0.03125}
+        matched |= {"low": 0.125, "high": 0.5, "p": 0.015625, "p_adjusted": 0.03125}
         few = {**matched, "n": 2, "low": None, "high": None}
         table.write_text(to_csv([*rows, few, {**matched, "quantity": declared}, matched], named))
     failed = {"probe": "lookback", "question": "does it follow the dose?", "verdict": "no", "headline": True}
@@ -64,6 +65,16 @@ def paper(study: Path) -> Path:
     return out
 
 
+@pytest.fixture(scope="module")
+def texts(study: Path) -> Path:
+    """The same without its figures, which take long."""
+    out = study.parent / "texts"
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(report_paper, "_figures", lambda *_: ([], []))
+        write([study], out, gray=True)
+    return out
+
+
 @pytest.mark.long
 def test_every_figure_that_is_named_is_there_with_its_caption(paper: Path) -> None:
     text = (paper / "figures.tex").read_text()
@@ -73,9 +84,8 @@ def test_every_figure_that_is_named_is_there_with_its_caption(paper: Path) -> No
     assert text.count(r"\caption{") == len(named)
 
 
-@pytest.mark.long
-def test_claims_have_n_interval_and_badge_and_a_failed_probe_is_marked(paper: Path, study: Path) -> None:
-    _, rows = read_csv(paper / "claims.csv")
+def test_claims_have_n_interval_and_badge_and_a_failed_probe_is_marked(texts: Path, study: Path) -> None:
+    _, rows = read_csv(texts / "claims.csv")
     (run,) = load([study])
     whole = next(r for r in rows if r["badge"] == "counted" and "whole" in r["claim"])
     assert int(whole["n"]) > 0 and whole["interval"].startswith("[")
@@ -83,21 +93,21 @@ def test_claims_have_n_interval_and_badge_and_a_failed_probe_is_marked(paper: Pa
     of_probes = {r["claim"].split(":")[0]: r for r in rows if r["badge"] != "counted"}
     assert {name: r["badge"] for name, r in of_probes.items()} == {"lookback": FAILED, "min-k": UNTESTED}
     of = [r["badge"] == FAILED for r in rows if r["declared"] == "True"]
-    assert f"; {sum(of)} of {len(of)} claims come from" in (paper / "claims.tex").read_text()
+    assert f"; {sum(of)} of {len(of)} claims come from" in (texts / "claims.tex").read_text()
     assert sum(of) < sum(r["badge"] == FAILED for r in rows)
     row = of_probes["lookback"]
     assert (row["n"], row["value"], row["interval"]) == ("7", "0.25", "[0.125, 0.5]")
+    assert row["p"] == "0.031", "as corrected for the declared family"
     sides = {r["claim"].endswith("failures minus matched successes") for r in rows if r["badge"] != "counted"}
     assert sides == {True} and not any("minus matched" in r["claim"] for r in rows if r["badge"] == "counted")
-    assert "follow the dose" in row["why"] and "follow the dose" in (paper / "claims.tex").read_text()
+    assert "follow the dose" in row["why"] and "follow the dose" in (texts / "claims.tex").read_text()
     assert all(r["value"] and r["interval"] for r in rows)
     assert {r["interval"] for r in rows if r["n"] == "2"} == {NONE}
 
 
-@pytest.mark.long
-def test_the_table_has_the_declared_claims_and_the_file_the_exploratory_ones_too(paper: Path) -> None:
-    _, rows = read_csv(paper / "claims.csv")
-    text = (paper / "claims.tex").read_text()
+def test_the_table_has_the_declared_claims_and_the_file_the_exploratory_ones_too(texts: Path) -> None:
+    _, rows = read_csv(texts / "claims.csv")
+    text = (texts / "claims.tex").read_text()
     declared = [r for r in rows if r["declared"] == "True"]
     first, later = text.split("\\endfirsthead")
     assert "\\label" in first and "\\label" not in later, "a label on each page that the table spans"

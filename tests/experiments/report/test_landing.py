@@ -188,6 +188,11 @@ def test_a_finding_in_words_says_what_its_number_is_and_where_it_has_no_interval
         (line,) = landing.in_words(RunData(folder))
         told = line.partition(said)[2].partition(")")[0]
         assert landing.UNITS["min_k_pp"] in told and ("no interval" in told) == (ends["low"] is None)
+        assert ": failures minus successes -0.25" in line
+    patched = {**row, "quantity": landing.PATCHED, "group": "donor - random", "layer": 2, "value": 0.5}
+    synthetic.write_probe(folder / "probes" / "patching", "patching", [patched], {}, {})
+    (line,) = (said for said in landing.in_words(RunData(folder)) if said.startswith("patching"))
+    assert "largest at layer 2: 0.5 (" in line and "failures minus successes" not in line
 
 
 @pytest.fixture(scope="module")

@@ -108,6 +108,7 @@ LIST = Case("list", "Rank: A-Fest, B-Fest, C-Fest.", "B-Fest, A-Fest, C-Fest", a
         (CITY, "Polska", "Polska", "bridge", "part 1"),
         (CITY, "Krakow and Lima", "Krakow and Lima", "unclear", ""),
         (replace(CITY, evidence=("Lima is far away.",)), "Lima", "Lima", "named", "“Lima”"),
+        (replace(CITY, evidence=("New Zealand is far from New York.",)), "New York", "New York", "named", "“New York”"),
         (LIST, "A-Fest, B-Fest, C-Fest", "A-Fest, B-Fest, C-Fest", "listed", "order"),
         (LIST, "B-Fest, C-Fest", "B-Fest, C-Fest", "listed", "left out: A-Fest"),
         (LIST, "X-Fest, Y-Fest", "X-Fest, Y-Fest", "unclear", ""),

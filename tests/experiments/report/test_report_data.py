@@ -49,6 +49,10 @@ def test_a_runs_own_controls_are_its_evidence(synthetic: ModuleType, tmp_path: P
     synthetic.write_probe(folder / "probes" / "patching", "patching", rows, {}, {})
     runs = load([folder])
     identity, positive = sections.own_checks(runs, PROBES["patching"])
+    other = synthetic.make_run(tmp_path / "other", n=4, probes=(), model="organism:twin")
+    synthetic.write_probe(other / "probes" / "patching", "patching", rows[:1], {}, {})
+    checked = sections.own_checks(load([folder, other]), PROBES["patching"])
+    assert [(c["model"][:4], c["answer"]) for c in checked] == [("cont", "no"), ("cont", "yes"), ("twin", "yes")]
     assert (identity["answer"], identity["value"], positive["answer"]) == ("no", "0.75", "yes")
     rows.append({**rows[-1], "layer": 1, "value": 0.5})
     unknown: Any = [{**r, "layer": 2, "value": None} for r in rows]
@@ -353,6 +357,8 @@ def test_notes_that_all_runs_share_are_said_once_and_others_with_their_run() -> 
     same = {"k": 0.2, "cases": [1], "none": None}
     runs = [run("a", ProbeData("p", (), settings=same, warnings=["w"])), run("b", ProbeData("p", (), settings=same))]
     assert sections.probe_notes(runs, "p") == ["settings: k = 0.2", "a: w"]
+    both = run("d", ProbeData("p", (), settings=same, warnings=["w", "v"]))
+    assert sections.probe_notes([runs[0], both], "p") == ["settings: k = 0.2", "w", "d: v"]
     assert sections.probe_notes([*runs, run("c", None)], "p") == ["a, b: settings: k = 0.2", "a: w", "c: did not run"]
     assert sections.probe_notes(runs[1:], "p") == ["b: settings: k = 0.2"]
     assert sections._flat({"a": {"b": 1, "c": None}, "d": [1, {"e": 2}]}) == "a: (b: 1), d: (1; e: 2)"

@@ -23,7 +23,7 @@ from composcope.experiments.report.sections import matching_notes
 from composcope.experiments.run import reader, write_json
 from composcope.experiments.run.folder import MEASURED, probed_cases
 from composcope.experiments.run.reader import ProbeData, RunData, load, read_run
-from composcope.experiments.run.schema import Answerer, Evaluated, Manifest
+from composcope.experiments.run.schema import Answerer, Evaluated, Manifest, Metrics
 from composcope.probes import examples
 
 from ..bare_runs import bare_run
@@ -215,6 +215,11 @@ def test_wrong_fields_are_told_with_their_place_and_kind() -> None:
         with pytest.raises(InputError) as error:
             reader.checked(Manifest, document, "m.json", "mend it")
         assert str(error.value) == f"m.json: {said}; mend it"
+    row = Metric("gap", n=3).to_dict()
+    rows: list[Any] = [row, {**row, "n": "x" * 70}]
+    with pytest.raises(InputError) as error:
+        reader.checked(Metrics, {"protocol": "p", "metrics": rows, "warnings": []}, "m.json", "mend it")
+    assert str(error.value).startswith(f"m.json: metrics[1]: field 'n' is '{'x' * 59}..., not a whole number")
 
 
 def test_runs_of_two_studies_with_one_name_are_told_apart_wherever_they_are_named(
