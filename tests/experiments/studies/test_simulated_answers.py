@@ -143,7 +143,7 @@ def test_simulated_answers_are_right_as_often_as_is_said_and_alike_within_a_clus
     stated = STATED[name]
     made = Asked(monkeypatch, (0, 1), (0, 1))
     rng, rates, alike = np.random.default_rng(5), defaultdict[str, list[float]](list), list[float]()
-    for _ in range(60):
+    for _ in range(100):
         made.sides.clear()
         BY_NAME[name].draw(rng)
         assert len(made.sides) == stated.sides
@@ -157,7 +157,7 @@ def test_simulated_answers_are_right_as_often_as_is_said_and_alike_within_a_clus
             assert {row.role for row in rows} == {*stated.rates}
             alike.append(_alike(rows, "cluster" if stated.clusters else "atom"))
     for role, rate in stated.rates.items():
-        error = 4 * np.std(rates[role]) / math.sqrt(len(rates[role]))
+        error = 3 * np.std(rates[role]) / math.sqrt(len(rates[role]))
         assert abs(np.mean(rates[role]) - rate) <= error + 1e-9, role
     if any(0 < rate < 1 for rate in stated.rates.values()) and "mean_k" not in name:
         assert np.nanmean(alike) > 0.08
