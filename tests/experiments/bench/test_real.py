@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -136,6 +137,43 @@ def test_every_way_to_ask_does_the_part_of_the_work_that_it_says_with_the_engine
         *[(HARNESS, str(n), 1, (20, n, {True})) for n in (16, 32, 64)],
     ]
     assert {w.note for w in ways if w.share != 1} == {"timed on 16 of 20, once"}
+
+
+def test_the_questions_of_the_bench_share_what_their_task_names() -> None:
+    made = {"apart": real.apart(), "chat": real.chat(), "few": real.few_shot()}
+    for name, asks in made.items():
+        assert len({a.prompt for a in asks}) == len(asks) == 96 == 3 * len({*real.CAPITALS})
+        assert {(a.prompting, a.stop, a.max_tokens) for a in asks} == {
+            ("chat", (), 32) if name == "chat" else ("raw", ("\n",), 32)
+        }
+    first = [a.prompt for a in made["apart"]]
+    assert len({p.split()[0].strip(":") for p in first}) == 32 and all(p.endswith("\nAnswer:") for p in first)
+    before = "Question: Which country has Manila as its capital?\nAnswer: Philippines\n\n"
+    for ask, question in zip(made["few"], real.questions(), strict=True):
+        assert ask.prompt.startswith(before) and ask.prompt.endswith(f"\n\nQuestion: {question}\nAnswer:")
+        assert ask.prompt.count("Question: ") == 9 and not {*real.CAPITALS} & {*re.findall(r"\w+", before)}
+    assert {a.prompt.removeprefix(q) for a, q in zip(made["chat"], real.questions(), strict=True)} == {
+        " Answer with one or two words only."
+    }
+
+
+def test_a_table_of_the_bench_shows_every_number_of_its_rows_and_says_what_follows() -> None:
+    rows = [timing.TaskTiming("asking", "composcope", "", 2.5, 2.25, None, None, None, 3, "", ""),
+            timing.TaskTiming("asking", "other", "16", 5.5, 4.5, 2.0, 1.5, 2.75, 3, "17/18", "a note")]  # fmt: skip
+    machine = timing.machine("cpu", 2)
+    found = TaskBench("the model, float32", machine, rows, ["asking: 2.00 times"])
+    lines = found.markdown().splitlines()
+    assert lines[-1] == "- asking: 2.00 times" and [row.split(" | ") for row in lines[4:6]] == [
+        ["| asking", "composcope", "", "2.25", "2.50", "", "", " |"],
+        ["| asking", "other", "16", "4.50", "5.50", "2.00 [1.50, 2.75], n=3", "17/18", "a note |"],
+    ]
+    shown = found.text()
+    assert shown[-1] == "asking: 2.00 times" and "4.50" in shown[4] and "17/18" in shown[4]
+    clocks = [replace(found, machine={**machine, "device": device}).about() for device in ("cpu", "H200")]
+    assert "median of paired processor times" in clocks[0] and "median of paired wall-clock times" in clocks[1]
+    document = found.document()
+    assert document["rows"][1]["processor"] == 4.5 and document["summary"] == ["asking: 2.00 times"]
+    assert document["machine"] == machine and (document["schema"], document["model"]) == (1, "the model, float32")
 
 
 class Known:

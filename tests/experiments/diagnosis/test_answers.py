@@ -347,13 +347,15 @@ def test_variants_that_the_case_file_states_come_first_and_bad_ones_are_refused(
 
 
 @pytest.mark.parametrize(
-    "relation",
-    ["The krone of that country is", "In Norway the currency is", "The NOK there is", "In Norge people pay with"],
-)
-def test_a_stated_relation_that_gives_an_answer_away_is_refused(relation: str) -> None:
+    ("relation", "given"),
+    [("The krone of that country is", "'krone', the answer"), ("The Kr there is", "'Kr', the answer"),
+     ("In Norway the currency is", "'Norway', the answer of part 0"),
+     ("In Norge people pay with", "'Norge', the answer of part 0")],
+)  # fmt: skip
+def test_a_stated_relation_that_gives_an_answer_away_is_refused(relation: str, given: str) -> None:
     first, *more = OSLO.parts
-    case = replace(OSLO, aliases=("NOK",), parts=(replace(first, aliases=("Norge",)), *more))
-    with pytest.raises(InputError, match=r"capital-currency-oslo.*meta\.relation.*(krone|Norway|NOK|Norge)"):
+    case = replace(OSLO, aliases=("Kr",), parts=(replace(first, aliases=("Norge",)), *more))
+    with pytest.raises(InputError, match=rf"capital-currency-oslo.*meta\.relation.* and contains {given};"):
         variants.of(replace(case, meta={**case.meta, "relation": relation}), WORLD)
     told = replace(case, question=f"{relation}?", meta={**case.meta, "relation": relation})
     assert variants.of(told, WORLD)[0].case == told, "the question itself says it"
@@ -636,6 +638,7 @@ def test_the_seed_of_a_diagnosis_draws_variants_donors_and_noise_and_is_recorded
     ):
         for name in names:
             spied(module, name)
+    monkeypatch.setattr(job, "OF_SMALL", 2)  # so few cases are quick
     found = diagnose(run, cases=2, seed=4, quiet=True)
     assert found.about["seed"] == 4 and drawn.pop("of") == {4}
     assert {"settings", "open_cases", "open_settled"} <= drawn.keys() and all(seeds == {4} for seeds in drawn.values())

@@ -354,12 +354,15 @@ def test_a_usual_value_is_said_for_want_of_a_bridge_that_stands_elsewhere_in_the
     [("a" * 64, "b" * 64, True), ("a" * 64, "a" * 64, False), ("served (1)", "b" * 64, False)],
 )
 def test_only_known_weights_are_compared_with_the_models(known: str, who: str, refused: bool, tmp_path: Path) -> None:
-    data: Any = SimpleNamespace(manifest=SimpleNamespace(identity={"weights": known}), config=None, path=tmp_path)
-    if refused:
-        with pytest.raises(InputError, match="--model x: these are not the weights"):
-            job._same_model(data, SimpleNamespace(who=who), "x")  # type: ignore[arg-type]
-    else:
-        job._same_model(data, SimpleNamespace(who=who), "x")  # type: ignore[arg-type]
+    config = SimpleNamespace(model="org/model")
+    data: Any = SimpleNamespace(manifest=SimpleNamespace(identity={"weights": known}), config=config, path=tmp_path)
+    target: Any = SimpleNamespace(who=who)
+    for model, named in (("x", "--model x"), (None, "org/model")):
+        if refused:
+            with pytest.raises(InputError, match=f"^{named}: these are not the weights"):
+                job._same_model(data, target, model)
+        else:
+            job._same_model(data, target, model)
 
 
 @pytest.mark.parametrize(

@@ -323,6 +323,35 @@ def test_the_entity_asked_about_is_a_shortcut_where_it_is_the_answer(
     assert not say(MIXED[2], MIXED)
 
 
+def test_a_table_that_is_too_short_for_a_shortcut_says_nothing() -> None:
+    """One thing on the table, and one operand: only what takes the first or the last thing of it has a value."""
+    thing, tag = next(iter(world.world().tags.items()))
+    parts = (Part("What is on the table?", thing), Part("What is its tag?", str(tag)))
+    case = Case(
+        "c", f"On the table: {thing}. What is its tag?", str(tag), parts, meta={"things": [thing], "chosen": [thing]}
+    )
+    assert hypotheses.shown(case) == ([thing], [thing])
+    items = {name: say for name, say in hypotheses.HYPOTHESES.items() if "item" in name}
+    first = {"first-item", "last-item", "first-items", "first-and-last-item", "largest-item", "smallest-item",
+             "largest-items", "smallest-items"}  # fmt: skip
+    assert {name: [*say(case, [case])] for name, say in items.items()} == {
+        name: [str(tag)] * (name in first) for name in items
+    }
+
+
+def test_the_entity_asked_about_is_told_by_questions_of_its_own_family_alone() -> None:
+    def case(name: str, question: str, family: str) -> Case:
+        part = Part(question, "x")
+        return Case(
+            name, f"Where does the {question.removeprefix('Who is the ')[:-1]} live?", "y", (part,), family=family
+        )
+
+    ann, bob = (case(name, f"Who is the boss of {name}?", "work") for name in ("Ann Lee", "Bob"))
+    cy = case("cy", "Who is the wife of Cy?", "home")
+    say = hypotheses.HYPOTHESES["entity-asked-about"]
+    assert say(ann, [ann, bob]) == say(ann, [ann, bob, cy]) == ("Ann Lee",) and say(ann, [ann, cy]) == ()
+
+
 def test_the_usual_answer_is_that_of_the_family_and_the_best_shortcut_has_the_largest_share() -> None:
     mates = [Case(f"{a}{i}", "q", a, family=f) for f, a, n in (("f", "x", 3), ("f", "y", 2), ("g", "z", 9))
              for i in range(n)]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -153,3 +154,31 @@ def test_the_columns_of_the_card_show_the_doses() -> None:
     entry = {"tables": {"Facts": [{"measure": "tag", "chance": None, "n": 0}]}}
     head = card.table("Facts", {"none": entry, "twin": entry}).splitlines()[0]
     assert head == "| Facts | chance | none (0 %) | twin (50 %) |"
+
+
+@pytest.mark.parametrize("dose", ["low", "crossed-deep"])
+def test_the_entry_of_a_model_says_how_it_was_trained_what_it_saw_and_every_row(
+    dose: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[Any, ...]] = []
+    row = card.CardRow("composition", 3, 4, 0.25)
+    monkeypatch.setattr(card, "ask_folder", lambda folder: f"asks {folder.name}")
+    monkeypatch.setattr(card, "sections", lambda *given, **how: asked.append((*given, how)) or {"Mixed world": [row]})
+    about = {"dose": dose, "seed": 3, "recipe": {"base": {"steps": 9, "batch": 9}, "dose": {"steps": 50, "batch": 8}}}
+    (tmp_path / "organism.json").write_text(json.dumps(about))
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
+    found = card.model_entry(tmp_path, 7, formats=False)
+    assert asked == [(f"asks {tmp_path.name}", 7, False, {"workings": dose == "crossed-deep"})]
+    assert {k: found[k] for k in about} == about and found["tables"] == {"Mixed world": [row.to_dict()]}
+    assert (found["bytes"], found["sha256"]) == (7, hashlib.sha256(b"weights").hexdigest())
+    seen = found["compositions"]
+    assert seen["documents"] == 50 * 8 and seen == card.composition_counts(dose, 3, 400)
+    assert (seen["deep"] > 0) == (dose == "crossed-deep"), "the last stage of its own dose"
+
+
+def test_a_card_counts_the_parameters_of_its_model_and_is_written_as_numbers_and_as_text(tmp_path: Path) -> None:
+    shipped = json.loads((weights.FOLDER / "card.json").read_text())
+    assert card._parameters(weights.path("control")) == shipped["parameters"]
+    card.write_card(shipped, tmp_path)
+    assert json.loads((tmp_path / "card.json").read_text()) == shipped
+    assert (tmp_path / "CARD.md").read_text() == card.markdown(shipped)

@@ -87,6 +87,24 @@ def test_options_of_an_analysis_reach_it(monkeypatch: pytest.MonkeyPatch) -> Non
         assert ANALYSES[name][-1](two, given) == wanted
 
 
+def test_an_adjudicator_is_validated_by_its_key_and_the_sheet_that_a_person_filled_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {name: tmp_path / f"{name}.jsonl" for name in ("key", "sheet")}
+    for name, file in files.items():
+        file.write_text(json.dumps({"from": name}) + "\n")
+    found = Analysis("adjudicator", (), {"agreement": [{"kappa": 0.5}]})
+    given: list[Any] = []
+    monkeypatch.setattr(analyzing.adjudicator, "validate", lambda *rows: given.append([*map(list, rows)]) or found)
+    assert analyzing.analyze("adjudicator", [], AnalysisOptions(**files)) == found  # type: ignore[arg-type]
+    assert given == [[[{"from": "key"}], [{"from": "sheet"}]]]
+    for name, file in files.items():
+        with pytest.raises(InputError, match="--sheet and --key together"):
+            analyzing.analyze("adjudicator", [], AnalysisOptions(**{name: file}))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="study adjudicatr: no such analysis; use one of"):
+        analyzing.analyze("adjudicatr", [])
+
+
 def test_roles_that_no_protocol_counts_are_said_with_every_analysis(tmp_path: Path) -> None:
     rows = _graded(tmp_path / "m.jsonl", "m", {"a": "incorrect", "b": "correct"})
     rows.write_text(rows.read_text() + json.dumps({"case": "a", "role": "hint", "outcome": "correct", "model": "m"}))

@@ -197,6 +197,31 @@ def test_the_study_of_causes_reads_the_shipped_plants_only_where_nothing_else_is
         assert (tmp_path / "folder" / f"{name}.csv").read_text().splitlines()[1] == line
 
 
+def test_the_cheap_numbers_of_a_failing_case_are_those_of_its_whole_in_the_model_that_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def examples(tokenizer: Any, sets: Any, roles: Any) -> list[Any]:
+        asked.append((tokenizer, [(s.label, s.ids) for s in sets], roles))
+        return [SimpleNamespace(case=c, response_ids=(i, i)) for i, c in enumerate(("a", "b"))]
+
+    tokenizer = SimpleNamespace(decode=lambda ids: f"said {ids}")
+    target = SimpleNamespace(tokenizer=tokenizer, open_model=lambda: "opened")
+    run = SimpleNamespace(evaluated=lambda: SimpleNamespace(examples=examples))
+    monkeypatch.setattr(confusion, "read_run", lambda folder: asked.append(folder) or run)
+    monkeypatch.setattr(confusion, "load_target", lambda loading: asked.append(loading.model) or target)
+    numbers = {"x": {"a": 1.0, "b": 2.0}, "y": {"b": 3.0}}
+    monkeypatch.setattr(confusion, "baselines", lambda lm, wholes: asked.append((lm, len(wholes))) or numbers)
+    found = confusion.cheap_numbers(tmp_path, "organism:low", ("a", "b"))
+    assert found == {"a": Cheap("said (0, 0)", {"x": 1.0}), "b": Cheap("said (1, 1)", {"x": 2.0, "y": 3.0})}
+    chosen = (tokenizer, [("failure", ("a", "b"))], ("whole",))
+    assert asked == [tmp_path, "organism:low", chosen, ("opened", 2)]
+    with pytest.raises(InputError, match="give --series FOLDER with plants"):
+        monkeypatch.setattr(confusion, "planted_in", lambda folder: [])
+        confusion.run_study([tmp_path], [], tmp_path / "out")
+
+
 def test_models_of_one_name_are_told_apart_by_the_folders_that_they_are_in(tmp_path: Path) -> None:
     folders = [tmp_path / seed / "lost" for seed in ("a", "b")]
     for folder in folders:

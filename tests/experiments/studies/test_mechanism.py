@@ -151,6 +151,26 @@ def test_a_difference_of_means_has_welchs_interval() -> None:
     assert "low" not in _difference({**sides[0], "n": 1}, sides[1])
 
 
+def test_a_difference_without_one_of_its_means_or_without_any_spread_has_no_interval() -> None:
+    one = {"value": 0.5, "n": 3, "low": 0.5, "high": 0.5, "interval": "t"}
+    assert _difference(one, {"value": None, "n": 4}) == {"value": None, "n": 7}
+    assert _difference({"value": None}, one) == {"value": None, "n": 3}
+    assert _difference(one, {**one, "value": 0.25}) == {"value": 0.25, "n": 6}, "values that do not vary"
+    for lacking in ({"interval": "bootstrap"}, {"low": None}, {"n": 1}):
+        assert "low" not in _difference({**one, "low": 0.4, "high": 0.6}, {**one, "low": 0.4, "high": 0.6, **lacking})
+
+
+@pytest.mark.parametrize(
+    ("values", "known"), [((0.5, 0.5, 0.5, 0.5), False), ((0.5, 0.4, 0.5, 0.5), True), ((0.5,), False)]
+)
+def test_a_mean_of_a_kind_has_an_interval_only_where_its_values_vary(
+    values: tuple[float, ...], known: bool, tmp_path: Path
+) -> None:
+    (row,) = tables.means(study_of(_measured(tmp_path, math=np.array(values))), "lookback", "lookback_ratio", 100)
+    assert (row["low"] is not None, row["high"] is not None, row["n"]) == (known, known, len(values))
+    assert row["value"] == pytest.approx(np.mean(values)) and (row["variance"] is None) == (len(values) == 1)
+
+
 def test_a_run_is_in_the_tables_with_what_was_opened_up_in_it() -> None:
     patched = ProbeData("patching", [{"quantity": q, "group": g, "layer": i, "count": k, "n": 5}
                                      for q, k in (("flip_rate", 2), ("corrected_rate", 1))

@@ -147,6 +147,26 @@ def test_held_out_texts_are_each_drawn_once_and_belong_to_no_training() -> None:
             assert world.held_out(made.things) == held and made.thing in made.things
 
 
+def test_compositions_become_the_documents_that_their_training_would_have_read() -> None:
+    """Each example holds the prompt as it is asked, and the gold text as the chat template writes it."""
+    target = load_target(Loading("organism:control"))
+    (case, *_), turns = controls.drawn(2, "s")
+    found = {e.role: e for e in as_examples(target, [case])}
+    said = {"whole": case.worked, "part:0": case.parts[0].answer, "part:1": case.parts[1].worked}
+    asked = {"whole": case.question, **{f"part:{i}": p.question for i, p in enumerate(case.parts)}}
+    assert {*found} == {*said} and None not in said.values()
+    for role, one in found.items():
+        user = {"role": "user", "content": asked[role]}
+        whole = target.tokenizer.apply_chat_template(
+            [user, {"role": "assistant", "content": said[role]}], tokenize=True, return_dict=False
+        )
+        prompt = target.tokenizer.apply_chat_template([user], add_generation_prompt=True, return_dict=False)
+        assert [*one.prompt_ids, *one.response_ids] == list(whole) and list(one.prompt_ids) == list(prompt)
+        text = target.tokenizer.decode(one.response_ids, skip_special_tokens=True)
+        assert text.strip() == said[role] and (one.case, one.group) == (case.id, "success")
+    assert found["whole"].cluster == case.cluster and turns[case.id] == [(asked["whole"], said["whole"])]
+
+
 def test_shown_texts_are_trained_on_once_each_among_as_many_fresh_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controls, "BATCH", 4)
     fresh: list[Any] = []

@@ -223,8 +223,8 @@ def test_failures_against_successes_of_matched_pairs(dose: str) -> None:
 
 def test_every_comparison_within_one_training_knows_what_its_cases_share(monkeypatch: pytest.MonkeyPatch) -> None:
     """A case without a number is left out of both the numbers and what is shared."""
-    shares = {c: f"s{i // 2}" for i, c in enumerate(CASES)}
-    found = {dose: CaseScores(of.values, shares=shares) for dose, of in _numbers(PROBE, 1).items()}
+    found = {dose: CaseScores(of.values, shares={c: f"{dose} {i // 2}" for i, c in enumerate(CASES)})
+             for dose, of in _numbers(PROBE, 1).items()}  # fmt: skip
     given: dict[str, tuple[list[int], list[list[str]]]] = {}
 
     def answers(name: str, *sides: Any, clusters: Any, **_: Any) -> Any:
@@ -241,10 +241,11 @@ def test_every_comparison_within_one_training_knows_what_its_cases_share(monkeyp
                  over_doses._failure_rows("twin", pairs, found["twin"], [PROBE]),
                  over_doses._member_rows("twin", found["twin"], found["none"])):  # fmt: skip
         assert [*rows]
-    every = [shares[c] for c in CASES[1:]]
+    every = {dose: [f"{dose} {i // 2}" for i in range(1, 12)] for dose in DOSES}
+    twin, control, none = (every[dose] for dose in ("twin", "control", "none"))
     assert given == {
-        "dose_series": ([11] * 4, [every] * 4), "model_auroc": ([11] * 2, [every] * 2),
-        "failure_auroc": ([5, 6], [every[:5], every[5:]]), "membership_auroc": ([11] * 2, [every] * 2),
+        "dose_series": ([11] * 4, [*every.values()]), "model_auroc": ([11] * 2, [twin, control]),
+        "failure_auroc": ([5, 6], [twin[:5], twin[5:]]), "membership_auroc": ([11] * 2, [twin, none]),
     }  # fmt: skip
 
 
