@@ -236,6 +236,8 @@ def is_plain_number(gold: str) -> bool:
     for n in numbers.find_all(plain):
         rest = rest.replace(plain[n.start : n.end], " ", 1)
     rest = re.sub(r"(?<=[a-z])\s?\^\s?[23]", "", rest)
+    if len(numbers.candidates(plain)) == 1:
+        rest = re.sub(r"(?<=[a-z]),(?=\s)", "", rest)  # "2 hours, 15 minutes"
     if re.search(r"[\d\\=^()\[\],*+]", rest):
         return False
     return all(len(w) > 1 or w.lower() in words.UNITS for w in re.findall(r"°?[A-Za-z]+", rest))

@@ -314,6 +314,9 @@ def _absent(first: str, golds: Sequence[str]) -> NameVerdict:
         return NameVerdict(None, "part of the name")
     if any(_without_place(first, *gold.split(", ", 1)) for gold in golds if ", " in gold):
         return NameVerdict(None, "part of the name")
+    counts = [re.findall(r"\d+", g) for g in golds if re.search(r"\d\W+[^\W\d_]{2,}\W.*\d", g)]
+    if any(len(n) > 1 and n == [d for d in re.findall(r"\d+", first) if d in n] for n in counts):
+        return NameVerdict(None, "part of the name")  # "50-49" for "50 yeas and 49 nays"
     if any(spellings.initials(given, words(g)) or spellings.initials(g, words(given)) for g in golds):
         return NameVerdict(None, "initials of the name")
     if any(spellings.spells_out(words(first), gold) for gold in golds):

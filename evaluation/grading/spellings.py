@@ -19,6 +19,7 @@ _BRITISH: dict[str, str] = {
     for pair in (
         "colour/color grey/gray centre/center theatre/theater metre/meter litre/liter fibre/fiber favour/favor "
         "kilometre/kilometer centimetre/centimeter millimetre/millimeter millilitre/milliliter kilogramme/kilogram "
+        "argentine/argentinian "
         "flavour/flavor honour/honor labour/labor neighbour/neighbor harbour/harbor humour/humor rumour/rumor "
         "armour/armor odour/odor defence/defense licence/license aluminium/aluminum tyre/tire plough/plow "
         "jewellery/jewelry moustache/mustache pyjamas/pajamas aeroplane/airplane doughnut/donut yoghurt/yogurt "

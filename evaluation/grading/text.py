@@ -18,7 +18,7 @@ _SOURCE = (
 )
 _SPECIFIC = r"(?:(?:any|an?|the|specific|exact|enough|sufficient|direct|explicit) ){0,2}"
 _ABSTAIN = re.compile(
-    r"(?:(?:i am|i'm|afraid|i|we|it|this|that|there|sorry|unfortunately|based on \w+ \w+"
+    r"(?:(?:i am|i'm|afraid|i apologi[sz]e|i|we|it|this|that|there|sorry|unfortunately|based on \w+ \w+"
     rf"|(?:(?:based )?on|in|from) (?:the )?{_SOURCE}|the {_SOURCE}"
     r"|the (?:(?:exact |specific )?(?:answer|year|date|number)|question|(?:given )?(?:text|passage|context|article))"
     r"|as an ai(?: \w+){0,3}?|but)\b[\s,]*){0,5}"

@@ -1255,6 +1255,20 @@ STATEMENTS = [
     ("boolean", "true", "Are follow up questions needed here: No.\nTrue", RIGHT),
     ("boolean", "true", "Are follow up questions needed here: Yes.\nFollow up: Who was Nick Dorn?", OPEN),
 ]
+SPUN = "24 hours, 39 minutes and 35 seconds"
+VOTE = "50 Yeas and 49 Nays"
+QUANTITIES = [
+    ("text", SPUN, "A day there lasts 24 hours, 39 minutes, and 35 seconds.", "How long is a day there?", RIGHT),
+    ("text", SPUN, "A day there lasts 24 hours, 38 minutes, and 35 seconds.", "How long is a day there?", WRONG),
+    ("number", "2 hours, 15 minutes", "It takes 135 minutes.", "How long does it take?", RIGHT),
+    ("number", "2 hours, 15 minutes", "It takes 125 minutes.", "How long does it take?", WRONG),
+    ("text", VOTE, "She was confirmed by a vote of 50-49 in June 2023.", "By which vote?", OPEN),
+    ("text", VOTE, "She was confirmed by a vote of 51-48 in June 2023.", "By which vote?", WRONG),
+    ("text", VOTE, "She was confirmed by a vote of 49-50 in June 2023.", "By which vote?", WRONG),
+    ("text", "Argentinian", "He is an Argentine player.", "Of what nationality is he?", RIGHT),
+    ("text", "Argentinian", "He is a Chilean player.", "Of what nationality is he?", WRONG),
+    ("date", "2002-06-04", "I apologize, but I do not have enough reliable information.", "When was it?", ABSTAINED),
+]
 ICE, WHICH_DAY = "What happens to ice in the sun?", "What is the date tomorrow?"
 MELTS = "Ice melts in the sun and is soon gone"
 WHEN_IT_IS = "The answer depends on the date. If today is {}, the answer is {}. If today is {}, the answer is {}."
@@ -1469,6 +1483,7 @@ ROWS = [
     *DECLINED,
     *UNKNOWN,
     *COMPOUNDS,
+    *QUANTITIES,
     *SENTENCES,
     *AREAS,
     *((*row[:3], AS_IT_STANDS, row[3]) for row in STATEMENTS),
