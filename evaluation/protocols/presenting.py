@@ -125,7 +125,7 @@ class FormattedProtocol:
             return self.how.thinking if ask.thinking is None else ask.thinking
         # where thinking is compared with not thinking, no ask may leave it to the template
         ways = (*getattr(self.protocol, "also", ()), *getattr(self.protocol, "recovery", ()))
-        return False if THINKING in ways and self.how.prompting == "chat" else None
+        return False if THINKING in ways else None
 
     def _prompt(self, ask: Ask, preamble: bool, format: str) -> str:
         # what asks for a program is the task itself, unless worked examples show it

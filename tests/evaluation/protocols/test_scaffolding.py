@@ -139,6 +139,14 @@ def test_scaffold_success_by_level_counts_failed_items_only() -> None:
     assert {m.group["combination"] for m in metrics if "combination" in m.group} == {"read + "}
 
 
+def test_a_step_without_a_skill_is_counted_by_its_kind_and_without_either_by_its_place() -> None:
+    asked = [Graded("a", "whole", "incorrect", skills=("", "sort", ""))]
+    asked += [Graded("a", f"part:{i}", "correct", kind=kind) for i, kind in enumerate(("math", "date", None, "text"))]
+    skills = [m.group["skill"] for m in metrics_from_rows(asked, "scaffolding").metrics
+              if m.metric == "skill_accuracy" and "whole" not in m.group]  # fmt: skip
+    assert skills == ["math", "sort", "step 2", "text"]
+
+
 def test_placeholders_are_judged_at_each_items_own_k() -> None:
     found = got("placeholder")
     assert (found.count, found.n) == (1, 2)
