@@ -332,9 +332,9 @@ def _only(clause: str, at: int, result: Number) -> Number | None:
     every = [n for n in numbers.candidates(clause) if not (n.word and n.value == 1)]
     if all(n.value != result.value for n in every):  # "17 / 5 = 3.4, so they need 4 cars of 5 seats"
         every = [n for n in every if not _ADJUNCT.search(clause[: n.start])]
-    if clause[:1].isupper() or any(numbers.negated(clause, n) for n in every):
+    if clause[:1].isupper() or len(every) != 1:
         return None
-    return replace(every[0], start=every[0].start + at, end=every[0].end + at) if len(every) == 1 else None
+    return replace(every[0], start=every[0].start + at, end=every[0].end + at)
 
 
 def _clauses(sentence: str) -> list[str]:

@@ -16,6 +16,9 @@ SAME = [
     ("It is Johnson & Johnson.", "Johnson and Johnson"),
     ("It was World War 2.", "World War II"),
     ("WWII", "World War II"),
+    ("ww2", "World War II"),
+    ("WW1", "World War I"),
+    ("WWI", "World War 1"),
     ("World War One is wrong, it was World War 1.", "World War I"),
     ("Henry the Eighth", "Henry VIII"),
     ("Elizabeth the First", "Elizabeth I"),
@@ -54,6 +57,8 @@ SAME = [
 ]
 OTHER = [
     ("World War I", "World War II"),
+    ("WW2", "World War I"),
+    ("WW1", "World War II"),
     ("Elizabeth II", "Elizabeth III"),
     ("Henry the Seventh", "Henry VIII"),
     ("Elizabeth the Second", "Elizabeth I"),

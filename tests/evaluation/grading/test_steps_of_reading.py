@@ -266,6 +266,8 @@ READING: list[Row] = [
 ]  # fmt: skip
 
 NAMED: list[Row] = [
+    (_named, ("The capital of France is Paris. It is large. The capital of France is Lyon.", ["Paris"]), (None, "another conclusion")),
+    (_named, ("The capital of France is Paris. It is large. The river of France is the Seine.", ["Paris"]), (True, "contained")),
     (_role, ("The capital (of France) is Paris.", "Paris"), Role.ASSERTED), (_role, ("It is Lyon (Paris is next)", "Paris"), Role.PASSING),
     (_role, ("It is Lyon (Paris", "Paris"), Role.PASSING),
     *((_role, (f"The capital {was} Paris.", "Paris"), role) for was, role in (
@@ -339,6 +341,11 @@ OTHERS: list[Row] = [
         ("4 of the 8 planets", ([4], [Fraction(1, 2)])), ("9 of the 4 boxes", ([9, 4], [])), ("0 of 4", ([0], [0])),
         ("3 % of 4", ([Fraction(3, 100), 4], [])), ("2.5 of 4", ([Fraction(5, 2), 4], [])), ("4 of 0", ([4, 0], [])),
         ("1 in 6", ([1], [Fraction(1, 6)])), ("1 in 6 weeks", ([1, 6], [])), ("1 in 5000", ([1, 5000], [])))),
+    *((units.as_asked, (said, [gold], asked), read) for said, gold, asked, read in (
+        ("7 dozen", "7", "How many dozens are there?", "7"), ("7 dozen", "7 dozen", "How many dozens are there?", "7 dozen"),
+        ("a dozen", "1", "How many dozens are there?", "1"), ("7 dozen", "7", "How many eggs are there?", "7 dozen"),
+        ("47 / 6 = 7 remainder 5", "5", "What is the remainder of 47 / 6?", "47 / 6 = 7 = 5"),
+        ("at least 12", "12", "What is the least number of buses?", "12"), ("at least 12", "12", "How many buses?", "at least 12"))),
     *((_equal, (said, gold), equal) for said, gold, equal in (
         ("6:8", "3:4", True), ("3:4", "0.75", False), ("0.75", "3:4", False), ("3/4", "0.75", True), ("75 %", "0.75", True),
         ("3 h", "180 min", True), ("3 h", "180 m", False), ("0.5 %", "0.5", True), ("0.5", "50 %", True))),
