@@ -210,6 +210,8 @@ def test_statistics_survive_sharp_predictions_and_impossible_entries() -> None:
     every = vocabulary_statistics(Head(weight, bias, None, 1.0), torch.ones(1000, 1), torch.arange(1000), tile=64)
     torch.testing.assert_close(every.log_prob[:500], log_p, atol=1e-8, rtol=1e-6)
     assert (every.log_prob[500:] == -torch.inf).all(), "also the first and the last entry of a tile"
+    every = Head(torch.tensor([[1.0], [-2.0]]), torch.tensor([0.5, 1.0]), 4.0, 3.0).logits(torch.ones(1, 1))
+    torch.testing.assert_close(every, 4 * torch.tanh(3 * torch.tensor([[1.5, -1.0]]) / 4))
     for outside in (-1, 1000):
         with pytest.raises(InputError, match="the head has 1000 entries"):
             vocabulary_statistics(Head(weight, bias, None, 1.0), torch.ones(1, 1), torch.tensor([outside]))
