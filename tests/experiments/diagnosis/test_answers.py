@@ -173,6 +173,8 @@ def test_parts_of_variants_are_asked_behind_the_context_and_compared_with_the_wh
     assert found.behind == {"part:1": Behind(True, Tally(2, 3), Tally(1, 3), Tally(1, 2), own_wrong=True)}
     open = replace(failing[1].grades[role], outcome="invalid")
     unjudged = replace(failing[1], grades={**failing[1].grades, role: open})
+    seen = behave({case.id: failing}, [case], [*good, far, lucky])[case.id]
+    assert seen.behind["part:1"].success == Tally(1, 2), "the control of a whole diagnosis"
     for first, own_wrong in ((failing[1], True), (failing[2], False), (unjudged, False)):
         assert behaviour.behaviour([first, *failing]).behind["part:1"].own_wrong == own_wrong
     right = OTHERS[case.id].answer  # of the other question, so that it is no wrong answer there

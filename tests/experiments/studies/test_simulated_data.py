@@ -34,6 +34,7 @@ class Given(NamedTuple):
     labels: list[Labels]
 
     def __str__(self) -> str:
+        assert all(side is None or len(side) == len(x) for x, side in zip(self.sides, self.labels, strict=True))
         known = [None if side is None else set().union(*map(_things, side)) for side in self.labels]
         said = [str(len(x)) if names is None else f"{len(x)} {_sort(side)} {len(names)}"  # type: ignore[arg-type]
                 for x, side, names in zip(self.sides, self.labels, known, strict=True)]  # fmt: skip
