@@ -59,7 +59,6 @@ MUTANTS = (
     Mutant(E, "Holm without its running maximum", "np.minimum(np.maximum.accumulate(steps), 1)", "np.minimum(np.asarray(steps), 1)", STATISTICS + " -k holm"),
     Mutant(E, "Holm counts tests that were not made", "steps = [float(p_values[i] or 0) * (len(known) - rank)", "steps = [float(p_values[i] or 0) * (len(p_values) - rank)", STATISTICS + " -k holm"),
     Mutant(E, "McNemar on all pairs", "stats.binomtest(a_only, n, 0.5)", "stats.binomtest(a_only, len(a), 0.5)", STATISTICS + " -k mcnemar"),
-    Mutant(E, "Korn and Graubard without the ratio of t quantiles", "max(float(known) * ratio**2, least)", "max(float(known), least)", STATISTICS + " -k 'rate_over or clusters'"),
     Mutant(E, "polite words stay before an answer", "return text if _NO_ANSWER_YET.match(rest) else rest", "return text", "tests/evaluation/grading/test_outside_answers.py"),
     Mutant(E, "polite words go where nothing follows but more of them", "return text if _NO_ANSWER_YET.match(rest) else rest", "return rest", "tests/evaluation/grading/test_outside_answers.py"),
     Mutant(E, "what stands in a reason is the answer", 'if "because" not in m.left[1:]', 'if "becuase" not in m.left[1:]', "tests/evaluation/grading/test_outside_answers.py"),
