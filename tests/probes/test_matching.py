@@ -16,6 +16,7 @@ from composcope.errors import InputError
 from composcope.probes.examples import Example
 from composcope.probes.matching import (
     CALIPER,
+    Balance,
     Matched,
     assign,
     check_templates,
@@ -310,3 +311,10 @@ def test_examples_that_cannot_be_matched_are_refused(
     assert match([*given[:1], example("b", "success")], caliper=0).pairs == (("a", "b"),)
     assert match([]).pairs == ()
     check_templates([])
+
+
+def test_a_note_names_the_covariates_that_are_most_unbalanced_in_either_direction() -> None:
+    found = match([example(f"{group[0]}{i}", group, 10 + i) for group in ("failure", "success") for i in range(4)])
+    after = {"a": 0.1, "b": -0.9, "c": 0.5, "d": -0.2, "e": 0.3}
+    note = replace(found, balance=tuple(Balance(name, -1.0, x) for name, x in after.items())).note
+    assert "b -1.00 -> -0.90, c -1.00 -> +0.50, e -1.00 -> +0.30, d -1.00 -> -0.20 and 1 less unbalanced" in note

@@ -96,6 +96,14 @@ def test_a_last_token_outside_the_vocabulary_is_refused_though_it_is_never_fed(l
             patching.prompt_end_sweep(lm, [P], [P], recipient_answers=[[token]], max_new_tokens=1)
 
 
+def test_no_prompts_have_no_states_and_a_floor_bounds_sigma_from_below(lm: Model) -> None:
+    with pytest.raises(InputError, match="no prompts; give at least one"):
+        trajectory.prompt_end_states(lm, [])
+    (plain,), (floored,) = (min_k.token_scores(lm, [P], sigma_floor=floor) for floor in (0.0, 100.0))
+    assert floored.z == pytest.approx((plain.log_prob - plain.mean) / 100) and not np.allclose(plain.z, floored.z)
+    assert np.array_equal(floored.variance, plain.variance)
+
+
 def test_responses_may_be_tensors(lm: Model) -> None:
     as_lists = lookback.masses(lm, [P], [[3, 4]])[0].context
     prompts: Any = [torch.tensor(P)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from composcope.probes.readout.examples import _places as readout_places
 from composcope.probes.readout.readings import (
     PartPrompt,
     _read,
+    _said,
     elsewhere,
     lens_by_token,
     name_tokens,
@@ -189,6 +191,16 @@ def test_every_row_compares_the_right_name_with_the_foils_that_it_states(monkeyp
         assert value(got, "held_lens", "success", foils=foils) == pytest.approx(share)
         assert got.tensors[f"lens.{foils}.bridge.success"].numpy() == pytest.approx(share)
     assert [v["value"] for v in got.values] == pytest.approx([(N - 2) / 100] * len(got.values)), "absent ones alone"
+
+
+@pytest.mark.parametrize(("name", "ids"), [("one", [1, 2, 3]), ("\u200b", None), ("two", None)])
+def test_a_name_to_be_repeated_has_tokens_of_its_own_behind_the_colon(name: str, ids: list[int] | None) -> None:
+    def tokenizer(text: str) -> Any:
+        codes = {"o": 1, "n": 2, "e": 3, "\u200b": None, " ": None}
+        return SimpleNamespace(input_ids=[x for c in text.replace(": two", ";") if (x := codes.get(c, ord(c)))])
+
+    with nullcontext() if ids else pytest.raises(InputError, match="does not begin with a token of its own"):
+        assert _said(tokenizer, [], name) == ids
 
 
 def _of(text: int, right: str) -> Reading:
