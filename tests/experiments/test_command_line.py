@@ -21,7 +21,7 @@ from typer.main import get_command
 from composcope.errors import InputError
 from composcope.evaluation.cases import read_cases
 from composcope.experiments.cli import app, main
-from composcope.experiments.cli.flags import example, with_file
+from composcope.experiments.cli.flags import _units, example, with_file
 from composcope.experiments.cli.start import write
 from composcope.experiments.console import exits
 
@@ -404,6 +404,7 @@ def test_an_example_keeps_an_option_on_one_line_with_its_value() -> None:
     assert text.startswith("\b\nExample:\n  composcope evaluate -m MODEL")
     lines = text.split("\n")[2:]
     assert all(line.endswith(" \\") for line in lines[:-1]) and lines[-1].strip() == f"--out {'x' * 60}"
+    assert _units("build x --human --limit 4 -q RUN") == ["build", "x", "--human", "--limit 4", "-q RUN"]
     assert " ".join(line.strip(" \\") for line in lines).startswith(
         "composcope evaluate -m MODEL --benchmark organism:mixed"
     )

@@ -18,6 +18,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.builders.compositional_gsm import Rules
 from composcope.evaluation.builders.scaffolds import Settings
+from composcope.experiments import plugins
 from composcope.experiments.building import benchmarks, scaffolds
 from composcope.experiments.cli import build, main, organism, root, studies
 from composcope.experiments.cli.doctor import _row
@@ -34,7 +35,7 @@ from composcope.experiments.run import compare, reader, summary
 from composcope.experiments.studies import analyzing
 from composcope.experiments.studies.analyzing import AnalysisOptions
 
-from .test_command_line import LEAVES
+from .test_command_line import LEAVES, _example
 
 P = Path
 
@@ -118,6 +119,8 @@ HANDED: list[tuple[str, str, dict[str, Any]]] = [
      {"model": "M", "asks": 24, "rounds": 3, "threads": 2, "only": ["a", "b"], "lm_eval_python": "P"}),
     ("investigate -m M -b cases.jsonl -o o --no-diagnose", "investigate.investigate",
      {"out": P("o"), "contrast": True, "diagnose": False}),
+    *((f"{name} -m M -b organism:mixed --limit 3 --seed 4", "evaluating.ask_plan.load_benchmark",
+       {"name": "organism:mixed", "limit": 3, "seed": 4}) for name in ("evaluate", "investigate")),
     ("evaluate -m M -b cases.jsonl -o o", "investigate.investigate",
      {"out": P("o"), "contrast": False, "diagnose": False}),
     ("probe RUN -m organism:low --device cpu --probes min-k --probe-cases 3 --case-details 1 --position prompt-end "
@@ -289,6 +292,21 @@ def test_an_audit_is_handed_on_and_the_exit_code_says_whether_answers_are_invali
         assert main(score) == main(["merge", "A", "B", "-o", "o"]) == code
         found.n_invalid = 0
     assert given == [((found, tmp_path, "5", "J"), {"seed": 4, "key_env": "h=K"})] * 2
+
+
+@pytest.mark.parametrize("path", [p for p, c in LEAVES.items() if "--plugin" in {o for q in c.params for o in q.opts}])
+def test_a_command_loads_every_plugin_that_it_is_given(path: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[Path] = []
+
+    def load(path: Path) -> None:
+        loaded.append(path)
+        if len(loaded) == 2:
+            raise InputError("both are loaded")
+
+    monkeypatch.setattr(plugins, "load_plugin", load)
+    words = _example(str(LEAVES[path].epilog))[1:]
+    assert main([*words, "--plugin", "p", "--plugin", "q"]) == 1
+    assert loaded == [P("p"), P("q")]
 
 
 @pytest.mark.parametrize("words", [*(f"{name} A" for name in studies.ABOUT), "human b.jsonl"])

@@ -73,9 +73,11 @@ def test_a_name_in_brackets_is_shown_as_it_is_above_a_bar(name: str, monkeypatch
     said, tasks = io.StringIO(), _progress()
     monkeypatch.setattr(sys, "stderr", said)
     with tasks as (step_done, say):
-        step_done(name, 1, 2, 0.5)
+        step_done(name, 1, 4, 0.6)
+        step_done(name, 2, 4, 0.5)
         say(f"{name}: made before")
     assert f"{name}: made before" in said.getvalue() and f"{name} (loss 0.500)" in said.getvalue()
+    assert " 50%" in said.getvalue()
 
 
 def test_no_escape_sequence_reaches_stderr_or_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -478,6 +478,15 @@ def test_a_check_of_the_machine_has_its_fix_only_where_it_fails(ok: bool, requir
     assert doctor.check_lines([row]) == [line]
 
 
+def test_a_gpu_is_named_with_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (3 << 30, 9 << 30))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "GPU")
+    assert [row["value"] for row in doctor._device()] == ["GPU, 3.0 of 9.0 GiB free"]
+
+
 def test_little_space_is_told_with_the_folder_and_old_pythons_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for free, ok in ((1 << 30, True), ((1 << 30) - 1, False)):
         monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _, free=free: SimpleNamespace(free=free))

@@ -349,7 +349,7 @@ def test_every_place_of_an_interactive_chart_has_one_row(name: str, everything: 
     drawing = _drawn(name, everything)
     chart = drawing.chart or {}
     shown = [r for r in drawing.rows if all(r[k] == v for k, v in chart.get("only", {}).items())]
-    columns = np.ravel([chart[k] for k in ("x", "y", "series", "panel", "facet") if k in chart] + ["run"])
+    columns = np.ravel([chart[k] for k in ("x", "y", "series", "panel", "facet") if k in chart])
     columns = [*columns, *np.ravel(chart.get("switch", []))]
     places = [[str(r.get(c)) for c in columns] for r in shown if "y" not in chart or r.get(chart["x"]) is not None]
     assert not chart or len(set(map(tuple, places))) == len(places)
