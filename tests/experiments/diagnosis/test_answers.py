@@ -480,6 +480,14 @@ def test_an_item_that_a_list_holds_twice_has_to_be_given_twice(gold: str, said: 
     assert (found and found[0]) == cause
 
 
+def test_a_right_answer_that_the_question_names_is_no_near_miss() -> None:
+    question = "Is the krone or the euro used in the country whose capital is Oslo?"
+    case = replace(OSLO, question=question, aliases=("NOK",))
+    said = {"The euro, not the krone.": None, "The euro, not the NOK.": "near-miss"}
+    assert {text: (behaviour._near(case, text) or (None,))[0] for text in said} == said
+    assert (behaviour._near(OSLO, "The euro, not the krone.") or (None,))[0] == "near-miss"
+
+
 def test_the_letter_of_an_option_does_not_stand_in_a_text_as_the_word_a_does() -> None:
     options = (("A", "dog"), ("B", "cat"))
     choice = Case("a", "Which animal barks?", "A", answer_type="choice", options=options)

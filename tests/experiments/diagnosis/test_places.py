@@ -29,6 +29,9 @@ def test_the_words_of_an_entity_what_follows_them_and_the_prompts_end_are_search
     assert found["end-12"] == found["entity+5"] == 14, "one place may have two names"
     assert set(found.values()) == {29, *range(7, 26)}
     assert list(places.Decision(tuple(range(5)), 1, "7", "oak", (1,), 4).readings().values()) == [4, 1, 2, 3, 3, 2, 1]
+    forced = places.Decision(tuple(range(40)), 1, "7", "oak", (17,), 20)  # 20 tokens of a response are forced
+    named = {f"entity{j:+d}": 17 + j for j in (-2, -1, 0, 1, 2)} | {f"end-{j}": 20 - j for j in range(1, 13)}
+    assert forced.readings() == {"decision": 39, **named}, "the bridge is looked for where it is asked about"
     assert set(replace(whole, at=()).readings().values()) == {29, *range(14, 26)}
     far = replace(whole, ids=tuple(range(60)), prompt=50).readings()  # beyond the words behind the entity
     assert set(far.values()) == {59, *range(7, 25), *range(38, 50)}

@@ -146,7 +146,8 @@ def test_simulated_answers_are_right_as_often_as_is_said_and_alike_within_a_clus
     for _ in range(100):
         made.sides.clear()
         BY_NAME[name].draw(rng)
-        assert len(made.sides) == stated.sides
+        told = {tuple((row.case, row.role, row.outcome) for row in rows) for rows in made.sides}
+        assert len(told) == len(made.sides) == stated.sides, "two models answer each for itself"
         for rows in made.sides:
             cases, clusters = ({getattr(row, of) for row in rows} - {None} for of in ("case", "cluster"))
             assert (len(cases), len(clusters)) == (stated.cases, stated.clusters)
