@@ -145,6 +145,16 @@ def test_the_reference_rule_scales_the_up_projection_before_the_norm_as_the_publ
     assert neurons.attribute_many(lm, PROMPTS[:1], [[30]]).site == "after-norm"
 
 
+def test_scores_behind_a_norm_are_finite_where_the_norm_was_given_a_zero() -> None:
+    torch.manual_seed(0)
+    down, z, g = torch.nn.Linear(6, 4, bias=False), torch.randn(1, 1, 6), torch.randn(1, 1, 4)
+    layer: Any = SimpleNamespace(down=down, mlp_scale=0.5, post_norm=torch.nn.RMSNorm(4))
+    path = NeuronPath(layer, torch.tensor([[0.5]]), "down")
+    path.seen = {"z": z, "a": torch.tensor([[[2.0, 0.0, -1.0, 4.0]]]), "b": torch.tensor([[[1.0, 0.0, -3.0, 2.0]]])}
+    factor = torch.tensor([0.5, 0.0, 3.0, 0.5])
+    torch.testing.assert_close(path.scores(g).detach(), z * ((0.5 * g * factor) @ down.weight).detach())
+
+
 @pytest.mark.parametrize("site", ["pre", "before-norm"])
 @pytest.mark.parametrize("known", [True, False])
 def test_a_path_through_the_mlp_leads_to_the_blocks_own_output_whatever_the_factor(site: Any, known: bool) -> None:

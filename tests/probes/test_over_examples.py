@@ -128,12 +128,14 @@ def test_trajectory_over_examples_gives_cosines_per_layer_and_steps_by_group(lm:
     got = trajectory.over_examples(lm, examples, permutations=200)
     _readable(got, tmp_path)
     wholes = {g: [e for e in examples if e.role == "whole" and e.group == g] for g in ("failure", "success")}
-    direct = trajectory.prompt_end_cosines(
-        lm, [e.prompt_ids for e in wholes["success"]], [e.prompt_ids for e in wholes["failure"]]
-    )
-    for key in ("dd", "rr", "dr"):
-        torch.testing.assert_close(got.tensors[f"prompt_end.{key}"], getattr(direct, key).float())
-        assert got.axes[f"prompt_end.{key}"] == ("layer",)
+    sides = [[e.prompt_ids for e in wholes[g]] for g in ("success", "failure")]
+    centered, direct = (trajectory.prompt_end_cosines(lm, *sides, centered=c) for c in (True, False))
+    for name, cosines in (("centered", centered), ("prompt_end", direct)):
+        for key in ("dd", "rr", "dr"):
+            torch.testing.assert_close(got.tensors[f"{name}.{key}"], getattr(cosines, key).float())
+            assert got.axes[f"{name}.{key}"] == ("layer",)
+        across = _rows(got, quantity=f"{name}_cosine", group="across")
+        assert [r["value"] for r in across] == pytest.approx(cosines.dr.tolist())
     dd = _rows(got, quantity="prompt_end_cosine", group="within successes")
     assert len(dd) == 3 and dd[0]["n"] == 15
     assert dd[0]["low"] <= dd[0]["value"] <= dd[0]["high"]
