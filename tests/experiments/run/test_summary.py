@@ -104,6 +104,8 @@ def test_a_run_is_summed_up_and_listed_field_by_field(synthetic: ModuleType, tmp
 
 def test_what_cannot_be_read_of_a_run_is_told_or_left_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert summary.listing_lines([])[0].startswith("no runs")
+    row = {"run": "r", "status": "complete", "state": "stopped by --max-asks"}
+    assert "stopped by --max-asks" in summary.listing_lines([row])[0]
     for text in ("", "{"):
         (tmp_path / "rendered.json").write_text(text)
         assert single_cases.read_rendered(tmp_path) == single_cases.Rendered()
@@ -116,6 +118,8 @@ def test_what_cannot_be_read_of_a_run_is_told_or_left_empty(tmp_path: Path, monk
                        ("cli.py", "composcope 'a b'"), ("mine.py", "mine.py 'a b'")):  # fmt: skip
         monkeypatch.setattr("sys.argv", [f"/x/{name}", "a b"])
         assert command_line() == said
+    monkeypatch.setattr("sys.argv", ["composcope", *"evaluate -m m -b b -o o".split()])
+    assert command_line() == "composcope evaluate -m m -b b -o o"
 
 
 def test_a_diagnosis_is_asked_by_case_and_a_cause_that_there_is_not_is_named(tmp_path: Path) -> None:
