@@ -423,3 +423,9 @@ def test_shares_by_depth_are_in_the_order_of_the_depths() -> None:
     cases = {f"d{depth}": Case(f"d{depth}", "q", "a", depth=depth) for depth in (8, 2, 10, 4)}
     found = count([Verdict(id, "lost", ()) for id in cases], cases)
     assert [s.value for s in found if s.group == "depth"] == ["2", "4", "8", "10"]
+
+
+@pytest.mark.parametrize(("settings", "sign"), [(4, True), (12, False)])
+def test_a_wrong_result_is_a_sign_only_where_most_settings_have_the_right_operands(settings: int, sign: bool) -> None:
+    seen = Behaviour(True, settings, settings, operands_right=Tally(4, settings), operation_wrong=Tally(4, 4))
+    assert ("wrong-operation" in rule.signs(seen)) == sign

@@ -212,5 +212,8 @@ def test_every_twentieth_step_and_the_last_are_reported_with_their_loss(steps: i
     def loss() -> torch.Tensor:
         return weight.sum() * 0 + next(taken)
 
-    train.descend([torch.optim.SGD([weight], lr=1.0)], stage, loss, lambda *about: said.append(about))
+    opt, rates = torch.optim.SGD([weight], lr=1.0), list[float]()
+    opt.register_step_pre_hook(lambda *_: rates.append(float(opt.param_groups[0]["lr"])))
+    train.descend([opt], stage, loss, lambda *about: said.append(about))
+    assert rates == [train.rate(stage, i) for i in range(steps)], "each step has the rate of its place"
     assert said == [(step, steps, float(step)) for step in told] and next(taken) == steps + 1

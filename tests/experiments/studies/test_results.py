@@ -103,7 +103,7 @@ def test_the_page_and_record_of_a_study_hold_all_that_was_made_and_all_that_was_
     runs = [run_of(name, metrics=metrics, warnings=[f"careful with {name}"]) for name in "ab"]
     stopped = "b-d: stopped by --max-cost; the same command continues"
     study = study_of(*runs, failed={"c-d": "no such model"}, stopped=[stopped])
-    own = StudyTable("own", "My table", [{"x": 1.5, "shown": "one and a half"}], "a note", ("x",))
+    own = StudyTable("own", "My table", [{"x": 1.2345, "shown": "one and a bit"}], "a note", ("x",))
     empty = StudyTable("empty", "No rows", [])
     preset = replace(study.preset, headline=("both",), tables=lambda _: [own, empty], notes=("the third table",))
     study = replace(study, folder=tmp_path, preset=preset)
@@ -118,8 +118,8 @@ def test_the_page_and_record_of_a_study_hold_all_that_was_made_and_all_that_was_
     assert document == {"schema": 1, "seed": 3, "failed": study.failed, "stopped": [stopped],
                         "figures": ["gap-slopes"], "tables": ["models", "own"]}  # fmt: skip
     assert sorted(f.name for f in (tmp_path / "tables").iterdir()) == ["models.csv", "own.csv"]
-    assert (tmp_path / "tables" / "own.csv").read_text().split() == ["x", "1.5"]
-    for said in ("**c-d could not be run:** no such model", f"**{stopped}**", "## My table", "a note",
+    assert (tmp_path / "tables" / "own.csv").read_text().split() == ["x", "1.2345"]
+    for said in ("**c-d could not be run:** no such model", f"**{stopped}**", "## My table", "| 1.23 |", "a note",
                  "* both: ", "![gap-slopes](figures/gap-slopes.png)", "What it shows.", "* a-d: careful with a",
                  "* b-d: careful with b", "* k-histogram: no steps", "[report.html](report.html)",
                  "* the third table"):  # fmt: skip
