@@ -141,8 +141,11 @@ def own_number(text: str, question: str) -> str | None:
     plain = re.sub(r"\b(?:His|Her|Their)\s", lambda m: m[0].lower(), view.plain(text))
     parts = [s for s in view.sentences(plain) if any(c.isdigit() for c in s)]
     said: dict[str, set[str]] = {}
+    both = False
     for part in reversed(parts):
-        held = [(m["name"], m["number"]) for m in _HAS.finditer(part) if m["name"] not in _NO_PERSONS]
+        found = [m for m in _HAS.finditer(part) if m["name"] not in _NO_PERSONS]
+        held = [(m["name"], m["number"]) for m in found]
+        both |= len(found) > 1 and all(re.search(r"\s(?:has|had)\s", m[0]) for m in found)
         if not held:
             break
         for name, number in held:
@@ -150,10 +153,10 @@ def own_number(text: str, question: str) -> str | None:
         if len(held) > 1:
             break
     own = said.get(asked["name"], set())
-    # "Total: 56" is no person: one of the others has to be named in the question too
+    # "Total: 56" is no person: one of the others has to be named in the question too, or to have something
     named = said if whose else {m[0] for m in re.finditer(r"\b[A-Z][a-z]+", " ".join(parts[-3:]))}
     others = [name for name in named if name != asked["name"] and re.search(rf"\b{name}\b", question)]
-    return next(iter(own)) if len(own) == 1 and others else None
+    return next(iter(own)) if len(own) == 1 and (others or (whose and both)) else None
 
 
 def _solved(plain: str, question: str) -> str | None:
