@@ -331,9 +331,9 @@ ITEM = {"question": "A has 3 and 4", "code": "def solution():\n    return 3 + 4\
     ("kind", "name", "content", "needle"),
     [
         ("temporal", "f.csv", b"", "f.csv: no rows"),
-        ("temporal", "f.csv", b"a,b\n1,2\n", "f.csv: fact 1: field 'event' is None"),
+        ("temporal", "f.csv", b"a,b\n1,2\n", "f.csv:2: field 'event' is None"),
         ("temporal", "f.jsonl", bytes(range(256)), "f.jsonl:2: not UTF-8"),
-        ("classification", "f.jsonl", b'{"member": "a", "class": [1]}\n', "membership 1: field 'class' is [1]"),
+        ("classification", "f.jsonl", b'{"member": "a", "class": [1]}\n', "f.jsonl:1: field 'class' is [1]"),
         ("compositional-gsm", "f.jsonl", b"[1]\n", "f.jsonl: item 0: expected a JSON object, got int"),
         ("compositional-gsm", "f.jsonl", json.dumps({**ITEM, "code": 3}).encode(), "f.jsonl:1: field 'code' is 3"),
         ("compositional-gsm", "f.jsonl", json.dumps({**ITEM, "question": [1]}).encode(), "field 'question' is [1]"),

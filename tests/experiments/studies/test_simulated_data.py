@@ -182,7 +182,7 @@ def _pairs(sharing: str) -> Stated:
 POOLED = math.sqrt((7 * 3**2 + 39 * 1**2) / 46)  # of eight with a standard deviation of 3 and forty with 1
 UNEQUAL, THIRTY = "34 in 8", "96 in 30"
 MAPS = "map of 50 cells, 8 against "
-YES_OR_NO = re.compile("yes or no|^rate over|rates over|^patching")
+YES_OR_NO = re.compile("yes or no|^rate o[fv]|rates over|^patching")
 COSINES = "prompt-end cosines, "
 STATED = {
     COSINES + "groups mixed within 12 clusters of 4": Stated(
@@ -215,6 +215,7 @@ STATED = {
     "AUROC of 0.5, 10 and 30 clusters of 4, spread 3 to 1": Stated(_with("40 in 10 | 120 in 30"), "pcPC", 0.5),
     "rate over 312 cases about 48 events": Stated(["312 about 2 to 13 of 48", "312"], "cC", 0.78, (0.78,), None),
     "rate over 10 unequal clusters": Stated(["100 in 10", "100"], "cC", 0.78, (0.78,), None),
+    "rate of 5 % over 16 clusters of 30": Stated(["480 in 16", "480"], "cC", 0.05, (0.05,), None),
     "mean number of scaffolds, 12 items": Stated(["12"], "c", 1.6, (1.6,), None),
     "difference of rates over 10 clusters of 10": Stated(
         _with("100 in 10 | 100 in 10, 10 shared"), "cC", 0.2, (0.7, 0.5), None
@@ -225,8 +226,29 @@ STATED = {
 }
 
 
+FEW_PAIRS = "difference of rates over 10 cases that share nothing"
+
+
+def test_the_difference_over_few_cases_is_of_ten_pairs_right_in_nine_and_eight_and_a_half_tenths(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn = list[tuple[list[bool], list[bool]]]()
+    for ends, covers in (((0.04, 0.06), 1.0), ((0.06, 0.07), 0.0)):
+
+        def told(a: list[bool], b: list[bool], ends: Ends = ends, **how: Any) -> Interval:
+            drawn.append((a, b))
+            return Interval(*ends, "t")
+
+        monkeypatch.setattr(simulated.statistics, "paired_difference", told)
+        rng = np.random.default_rng(3)
+        assert {BY_NAME[FEW_PAIRS].draw(rng).covered for _ in range(300)} == {covers}
+    a, b = np.array(drawn).swapaxes(0, 1)
+    assert a.shape == (600, 10)
+    assert (a.mean(), b.mean()) == (pytest.approx(0.9, abs=0.015), pytest.approx(0.85, abs=0.015))
+
+
 def test_every_scenario_is_stated_here_or_has_a_test_of_its_own() -> None:
-    own = {COSINES + "8 clusters of 4 within each group", *(n for n in BY_NAME if n.startswith("a run's"))}
+    own = {COSINES + "8 clusters of 4 within each group", FEW_PAIRS, *(n for n in BY_NAME if n.startswith("a run's"))}
     assert {*STATED} | own == {*BY_NAME} and len(BY_NAME) == len(simulated.SCENARIOS)
 
 
