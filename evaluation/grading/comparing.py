@@ -322,7 +322,7 @@ def _name(said: Said, asked: Asked) -> Verdict:
             return undecided(said.text, "named in passing") if abroad else _right(said.text, "contained")
         if any(peoples.country_of(text.normalize(said.text), text.normalize(gold)) for gold in asked.golds):
             return undecided(said.text, "a country for its people")
-    two = statements.of_two(said.text, asked.golds, asked.question) if asked.question and found.how != "exact" else None
+    two = statements.of_two(said.text, asked.golds, asked.question, found.right) if found.how != "exact" else None
     if two is not None:
         return _right(said.text, "contained") if two else undecided(said.text, statements.OTHER)
     if found.right is None:

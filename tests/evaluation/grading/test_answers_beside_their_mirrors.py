@@ -1406,6 +1406,28 @@ TWO_NAMES = [
     (BOOKS, "Nora Vik", "Ida Holm", "Ida Holm wrote six. Hence Nora Vik has written more books than Ida Holm."),
     (OLDER, "Stone Bridge", "Iron Bridge", "The Iron Bridge dates from 1810. The Stone Bridge is older, from 1740."),
     (OLDER, "Stone Bridge", "Iron Bridge", "The Stone Bridge (1740) is older than the Iron Bridge (1810)."),
+    (FIRST, "Nora Vik", "Ida Holm", "Nora Vik, not Ida Holm."),
+    (FIRST, "Nora Vik", "Ida Holm", "Nora Vik was older than Ida Holm."),
+    (FIRST, "Nora Vik", "Ida Holm", "Nora Vik was born nine years earlier than Ida Holm."),
+    (FIRST, "Nora Vik", "Ida Holm", "Of Ida Holm and Nora Vik, Nora Vik was born first."),
+    (FIRST, "Nora Vik", "Ida Holm", "Ida Holm was not born first, but Nora Vik was."),
+    (FIRST, "Nora Vik", "Ida Holm", "Although Ida Holm died later, Nora Vik was born first."),
+    (
+        OLDER,
+        "Stone Bridge",
+        "Iron Bridge",
+        "Unlike the Iron Bridge, the Stone Bridge is from 1740. It is the Stone Bridge.",
+    ),
+    (OLDER, "Stone Bridge", "Iron Bridge", "The Stone Bridge, since the Iron Bridge is from 1810."),
+    (
+        OLDER,
+        "Stone Bridge",
+        "Iron Bridge",
+        "The older bridge between the Iron Bridge and the Stone Bridge is the Stone Bridge.",
+    ),
+    (BELLS, "Crown House", "Swan Inn", "Crown House was named after its bells, but Swan Inn was not."),
+    (BELLS, "Crown House", "Swan Inn", "Swan Inn was not named after its bells, Crown House was."),
+    (BELLS, "Crown House", "Swan Inn", "Crown House, unlike Swan Inn, was named after its bells."),
     (BELLS, "Crown House", "Swan Inn", "Swan Inn lies by a lake. Thus, Crown House was named after its bells."),
 ]
 # texts that say neither of the two: what they know of both is no answer
@@ -1413,6 +1435,7 @@ NEITHER = [
     (FIRST, "Ida Holm", "Nora Vik", "Ida Holm was born in 1985. Nora Vik was born in 1976."),
     (FIRST, "Ida Holm", "Nora Vik", "Ida Holm was born in 1985, nine years after Nora Vik."),
     (BOOKS, "Ida Holm", "Nora Vik", "Ida Holm has written six books, while Nora Vik has written seven."),
+    (FIRST, "Ida Holm", "Nora Vik", "Nora Vik was born after her sister. She is older than Ida Holm."),
     (
         OLDER,
         "Iron Bridge",
@@ -1490,6 +1513,11 @@ def test_of_two_names_in_a_question_the_one_counts_that_the_answer_says(
 ) -> None:
     assert grade(reply, "stop", said, "text", question=question).outcome == "correct"
     assert grade(reply, "stop", other, "text", question=question).outcome in NOT_RIGHT
+
+
+def test_a_text_that_denies_a_name_and_says_the_other_one_of_two_is_wrong() -> None:
+    for reply in ("It was not Ida Holm; it was Nora Vik.", "Nora Vik was born first, not Ida Holm."):
+        assert grade(reply, "stop", "Ida Holm", "text", question=FIRST).outcome == "incorrect"
 
 
 @pytest.mark.parametrize(("question", "one", "other", "reply"), NEITHER)
