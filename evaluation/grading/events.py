@@ -82,8 +82,12 @@ def own_year(text: str, question: str) -> str | None:
         return None
     if date := _at_an_end(plain := view.plain(text), question):
         return _DIGITS.findall(date)[-1]
-    said = [s for s in view.sentences(plain) if echo.states(s, question)] if _ASKS_YEAR.search(question) else []
+    every = view.sentences(plain) if _ASKS_YEAR.search(question) else []
+    said = [s for s in every if echo.states(s, question)]
     sentence = _DAY.sub("in ", said[0]) if len(said) == 1 else ""
+    lacks = {*echo.content(echo.last_question(question))} - {*echo.content(sentence)}
+    if any(lacks & {*echo.content(s)} for s in every if re.search(r"\d", s)):
+        return None  # "She won a prize in 1984. Her first prize was in 1975."
     numbers = re.findall(r"\d+", sentence)
     return numbers[0] if len(numbers) == 1 and re.search(rf"\bin {numbers[0]}\b", sentence) else None
 

@@ -323,9 +323,8 @@ def _absent(first: str, golds: Sequence[str]) -> NameVerdict:
 
 def _without_place(sentence: str, name: str, place: str) -> bool:
     """Whether a sentence says the name of "Name, Place" without another place behind it."""
-    elsewhere = rf"{re.escape(name)}(?:,|\sin)\s(?!{re.escape(place[:4])})(?:the\s)?[A-Z]"
     said = mentions.best(tokens(sentence), [words(name)]) is Role.ASSERTED
-    return said and place[:1].isupper() and not re.search(elsewhere, sentence)
+    return said and place[:1].isupper() and not text.elsewhere(sentence, name, place)
 
 
 def by_surname(sentence: Sequence[Token], gold: str) -> bool:

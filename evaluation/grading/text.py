@@ -39,6 +39,7 @@ _ABSTAIN = re.compile(
     r"|is not (?:given|known|provided|specified|mentioned|stated))",
     re.IGNORECASE,
 )
+_EXACT = re.compile(r"(?:[a-z]+\W+){0,3}(?:exact|specific)\s", re.IGNORECASE)
 _REFUSE = re.compile(
     r"(?:i am (?:very )?sorry|sorry|i apologi[sz]e|my apologies|unfortunately)?[\s,.:;]*(?:but )?"
     r"i (?:(?:can't|cannot|won't|will not|am (?:not able|unable) to) "
@@ -161,6 +162,8 @@ def abstains(text: str) -> bool:
     begun = _begun(without_greeting(text))
     match = _ABSTAIN.match(begun)
     rest = begun[match.end() :] if match else ""
+    if _EXACT.match(begun) and re.search(r"\d", rest):
+        return False  # "The exact date is not known, but she died in 1903."
     return bool(match) and not any(_commits(m[0], rest[m.end() :]) for m in _COMMITS.finditer(rest))
 
 
@@ -325,8 +328,14 @@ _OF_A_KIND = re.compile(
 _NO_NAMES = frozenset("red black white yellow dead green blue north south east west great salt".split())
 
 
-def short_names(gold: str, question: str | None) -> list[str]:
-    """The name without its title, without its kind where the question names the kind, and without its place.
+def elsewhere(said: str, name: str, place: str) -> bool:
+    """Whether a text has a name with another place behind it: "Reims, Germany" or "Reims in Germany"."""
+    return re.search(rf"{re.escape(name)}(?:,|\sin)\s(?!{re.escape(place[:4])})(?:the\s)?[A-Z]", said) is not None
+
+
+def short_names(gold: str, question: str | None, said: str = "") -> list[str]:
+    """The name without its title, without its kind where the question names the kind, and without its place where the
+    question has it and the answer has no other one.
 
     >>> short_names("Pacific Ocean", "Which ocean is the largest?")
     ['Pacific']
@@ -339,7 +348,7 @@ def short_names(gold: str, question: str | None) -> list[str]:
     for group, name in kind.groupdict().items() if kind else ():
         found += [name] if name and f" {group.strip('_')}" in asked and name.casefold() not in _NO_NAMES else []
     for name, place, sign in ((*gold.partition(", ")[::2], ""), (*gold.rpartition(" ")[::2], "in ")):
-        known = place[:1].isupper() and f" {sign}{normalize(place)} " in asked
+        known = place[:1].isupper() and f" {sign}{normalize(place)} " in asked and not elsewhere(said, name, place)
         if known and (not sign or (" " in name and name[-1].isalpha() and name.rpartition(" ")[2][:1].isupper())):
             found.append(name)
     return found

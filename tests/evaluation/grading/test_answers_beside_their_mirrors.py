@@ -1167,15 +1167,22 @@ TWO_PRIZES = (
     "From what is known, Ida Holm won the Hansa Prize for work on the history of harbour towns in 1975. It was one of "
     "her prizes, beside the Gold Star in 1984 and the Medal of the Town."
 )
+FIRST_PRIZE = "In what year did Ida win her first Prize?"
 PLACES_AND_REMARKS = [
     ("text", "Mercury (planet)", "Mercury", None, RIGHT),
     ("text", "Mercury (planet)", "The closest to the Sun is Mercury, which has no moon.", None, RIGHT),
     ("text", "Mercury (planet)", "Venus", None, WRONG),
     ("text", "Emma (1996)", "The film is Emma.", None, RIGHT),
+    ("text", "Emma (1996)", "Emma (2020)", None, OPEN),
+    ("text", "Georgia (country)", "It is the state of Georgia.", None, OPEN),
+    ("text", "Georgia (country)", "Georgia, the country, is meant.", None, RIGHT),
+    ("text", "f(n) = n (mod 4)", "f(n) = n", None, OPEN),
     ("text", "Iron (III)", "Iron (II)", None, WRONG),
     ("text", "Lom, Norway", "The town of Lom has the church.", WHERE_IN, RIGHT),
     ("text", "Lom, Norway", "The town of Vik has the church.", WHERE_IN, WRONG),
     ("text", "Lom, Norway", "Norway", WHERE_IN, NOT_RIGHT),
+    ("text", "Lom, Norway", "Lom, Bulgaria", WHERE_IN, WRONG),
+    ("text", "Lom, Norway", "The town of Lom in Bulgaria has the church.", WHERE_IN, WRONG),
     ("text", "Portland, Maine", "He was born in Portland, a town with a harbour.", "Where was he born?", OPEN),
     ("text", "Portland, Maine", "He was born in Portland, Oregon.", "Where was he born?", WRONG),
     ("text", "Portland, Maine", "He was born in Bangor.", "Where was he born?", WRONG),
@@ -1191,6 +1198,8 @@ PLACES_AND_REMARKS = [
         "Who is it?",
         RIGHT,
     ),
+    ("number", "1975", "Ida won the Prize in 1984. Her first Prize was in 1975.", FIRST_PRIZE, RIGHT),
+    ("date", "1975", "Ida won the Prize in 1984. Her first Prize was in 1975.", FIRST_PRIZE, RIGHT),
     ("number", "1975", TWO_PRIZES, PRIZE, RIGHT),
     ("number", "1984", TWO_PRIZES, PRIZE, WRONG),
     ("date", "1975", TWO_PRIZES, PRIZE, RIGHT),
@@ -1200,6 +1209,9 @@ NO_SOURCE = "The available data sources do not contain specific information abou
 CAPITAL = "What is the capital of Norway?"
 ABSTAINED = {"abstained"}
 DECLINED = [
+    ("date", "1903", "The exact date is unknown; she died in 1903.", "When did she die?", RIGHT),
+    ("date", "1903", "The exact date is not known. She died in 1905.", "When did she die?", WRONG),
+    ("date", "1903", "The exact date is not known.", "When did she die?", ABSTAINED),
     ("text", "Oslo", f"Unfortunately, {NO_SOURCE[0].lower()}{NO_SOURCE[1:]} the capital.", CAPITAL, ABSTAINED),
     ("text", "Oslo", f"{NO_SOURCE} it. They name some towns, but do not say which is the capital.", CAPITAL, ABSTAINED),
     ("number", "5", "Based on the provided passages, there is no specific mention of the number.", None, ABSTAINED),
@@ -1273,6 +1285,9 @@ SENTENCES = [
         OPEN,
     ),
     ("number", "4", "If x is 3, the answer is 4. If x is 5, the answer is 6.", "What is x + 1?", OPEN),
+    ("text", "Oslo", "If it is cold, the answer is Oslo. If not, the answer is Lom.", "Which town?", OPEN),
+    ("text", "Lom", "If it is cold, the answer is Oslo. If not, the answer is Lom.", "Which town?", OPEN),
+    ("number", "4", "If x is 3, the answer is 4. If we count again, the answer is 4.", "What is x + 1?", RIGHT),
     ("number", "4", "If x is 3, then the answer is 4.", "What is x + 1 for x = 3?", RIGHT),
     ("number", "4", "If x is 5, the answer is 6. So the answer is 4.", "What is x + 1 for x = 3?", RIGHT),
     ("number", "4", "If x is 3, the answer is 4. So the answer is 6.", "What is x + 1 for x = 5?", WRONG),
@@ -1334,6 +1349,11 @@ STEPS = [
     ("text", "Oslo", "Okay, so the user is asking for the capital of Norway.", "What is its capital?", OPEN),
     ("text", "Oslo", "The question asks for the capital, which is Oslo.", "What is its capital?", RIGHT),
     ("text", "Oslo", "The question asks for the capital. It is Bergen.", "What is its capital?", WRONG),
+    ("text", "Oslo", "The question asks for its capital: Oslo.", "What is its capital?", RIGHT),
+    ("text", "Oslo", "The question wants Oslo.", "What is its capital?", RIGHT),
+    ("text", "Oslo", "The question is about a land whose capital is Oslo.", "What is its capital?", RIGHT),
+    ("number", "7", "The question asks how many are left: 12 - 5 = 7.", "How many of 12 are left?", RIGHT),
+    ("boolean", "yes", "The question is asking if Oslo is its capital: yes", "Is Oslo its capital?", RIGHT),
 ]
 AFTERWORDS = [
     (
