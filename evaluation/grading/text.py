@@ -54,7 +54,10 @@ _ABSTAIN_ELSEWHERE = re.compile(
 )
 """Nothing but "I do not know" in the languages that models drift into."""
 _COMMITS = re.compile(
-    r"\b(?:but|however|my (?:best )?guess|i (?:think|believe|would guess|guess)|probably|most likely)\b", re.I
+    r"\b(?:but|however|my (?:best )?guess|i (?:think|believe|would guess|guess)|probably|most likely)\b"
+    r"|\b(?:so|therefore|thus|hence),?\s(?:(?:yes|no|true|false)\b|\d|(?-i:(?!I\b)[A-Z]))"
+    r"|[.!;:]\s(?:yes|no)(?=\s*(?:[.,!;]|\Z))",
+    re.IGNORECASE,
 )
 _GUESSES = re.compile(
     r"\b(?:guess|think|believe|assume|probabl[ey]|likely|possibly|perhaps|suggest\w*|infer\w*|impl(?:y|ies)|estimated?|around|about"
@@ -69,8 +72,8 @@ _CLAUSE, _TOLD = 4, 3
 """Least words of a sentence, and words in small letters that tell one without a verb of these from a title."""
 _KNOWS_NOT = re.compile(
     r"(?!,?\s(?:it|he|she|this|that)(?:\s(?:is|was)n't|(?:'s|\sis|\swas)\snot)\s(?!clear|possible|known|mentioned|stated)"
-    r"|,?\sit(?:'s|\sis|\sseems)\s(?:\w+ly\s)?(?:un)?likely\b)"
-    r"(?:[^.!?;]|[.](?=\S)){0,200}?(?:\b(?:not|no|without|lacks?|unclear)\b|n't\b)",
+    r"|,?\sit(?:'s|\sis|\sseems)\s(?:\w+ly\s)?(?:un)?likely\b|,?\s(?:yes|no)\s*(?:[.,;!]|\Z))"
+    r"(?:[^.!?;]|[.](?=\S)){0,200}?(?:(?<!,\s)\b(?:not|no|without|lacks?|unclear)\b(?!\s(?:(?:any|a)\s)?doubt)|n't\b)",
     re.IGNORECASE,
 )
 """What goes on after "but" and is no guess: "but it does not say which one"."""
