@@ -1350,6 +1350,9 @@ MARKED_NAMES = [
     ("number", "1777", "Lom was founded on 3 May 1778. It lies by a lake.", "What year was Lom founded?", WRONG),
 ]
 STEPS = [
+    ("boolean", "yes", "Yes, he lied. The statement was false.", "Did he lie?", RIGHT),
+    ("boolean", "no", "Yes, he lied. The statement was false.", "Did he lie?", WRONG),
+    ("boolean", "yes", "No, he told the truth. The statement was true.", "Did he lie?", WRONG),
     ("text", "Oslo", "Bergen is by the sea; Oslo is the capital.\nAction: Finish[Oslo]", None, RIGHT),
     ("text", "Bergen", "Bergen is by the sea; Oslo is the capital.\nAction: Finish[Oslo]", None, WRONG),
     ("number", "12", "3 + 9 is 12, not 39.\nAction: Finish[12]", None, RIGHT),
