@@ -170,7 +170,7 @@ OTHER = "the other of two names"
 _SMALL = frozenset("of the and a an in on at to for de la".split())
 _PARTS = re.compile(
     r";\s|,?\s(?=(?:so|thus|hence|therefore|because|since|although|though|but|yet|while|whereas)\s)"
-    r"|,\s(?=(?:which\s)?mak(?:es|ing)\s)|:\s(?=(?:it|he|she|they)\s)"
+    r"|,\s(?=(?:which\s)?(?:mak(?:es|ing)|means)\s)|:\s(?=(?:it|he|she|they)\s)"
     r"|,\s(?=[^,]{1,60}\s(?:did|does|do|was|is|has|had)\W*\Z)"
 )
 _REASON = re.compile(r"(?:because|since|although|though)\s")
@@ -178,13 +178,14 @@ _LEADS_IN = re.compile(
     r"\A\W*(?:although|though|while|because|since|as|unlike|compared\s(?:to|with))\s[^,]*,\s(?=\w)", re.I
 )
 _TURNS_DOWN = "unlike|and not|not|rather than|instead of|as opposed to"
-_JOINTS = frozenset(("but", "yet", "no", "while"))
+_ASIDE, _WHO = re.compile(r"\s?\([^()]*\)"), re.compile(r",\s(?:who|which)\s.*")
+_JOINTS = frozenset(("but", "yet", "no", "while", "only"))
 _ALIKE = tuple(
     frozenset(words.split())
     for words in (
         "first earlier earliest older oldest sooner", "last later latest younger youngest newer newest recently",
         "larger largest bigger biggest greater greatest", "higher highest taller tallest", "longer longest",
-        "smaller smallest", "closer closest nearer", "shorter shortest", "faster fastest",
+        "smaller smallest", "closer closest nearer", "shorter shortest", "faster fastest", "more most",
     )
 )  # fmt: skip
 """Words for the same degree."""
@@ -219,6 +220,8 @@ def of_two(text: str, golds: Sequence[str], question: str | None, right: bool | 
     ends = _ENDS.search(last) is not None
     alike = {word for words in _ALIKE if degrees & words for word in words - (_LIVES if ends else set())} | between
     said, drawn = set[str](), set[str]()
+    known = re.compile("|".join(named))
+    plain = _ASIDE.sub(lambda m: m[0] if known.search(normalize(m[0])) else "", plain)
     for part in (p for s in view.sentences(plain) for p in _PARTS.split(s) if not p.endswith("?")):
         given, turned = _without_the_other(f" {normalize(_LEADS_IN.sub('', part))} ", named)
         places = sorted((given.find(f" {name} "), name) for name in named if f" {name} " in given)
@@ -232,7 +235,9 @@ def of_two(text: str, golds: Sequence[str], question: str | None, right: bool | 
         if not states and not degrees:
             states = len(asked & {*echo.content(part if alone else " ".join(until))}) >= _MOST * len(asked)
         if not states and alone:
-            states = cues.concludes(part) or {*echo.content(given)} <= own | _JOINTS
+            states = (
+                cues.concludes(part) or {*echo.content(_WHO.sub("", part) if not turned else given)} <= own | _JOINTS
+            )
         if states:
             said.add(places[0][1])
             drawn |= {places[0][1]} if cues.concludes(part) else set()
@@ -246,7 +251,8 @@ def _without_the_other(given: str, named: tuple[str, str]) -> tuple[str, str]:
     ("Rome, not Oslo", "Rome, unlike Oslo, is"), and what stands before that one; empty where it turns none down.
     """
     both = "|".join(f"{a} (?:and|or) {b}" for a, b in (named, named[::-1]))
-    given = re.sub(rf" (?:of|between) (?:{both})(?= )", "", given).replace(" preceded by ", " ")
+    later = rf" (?:comparing )?(?:{both})(?= (?:.* )?(?:{'|'.join(named)}) )"
+    given = re.sub(rf" (?:of|between) (?:{both})(?= )|{later}", "", given).replace(" preceded by ", " ")
     for name, other in (named, named[::-1]):
         turned = re.search(rf"(?:(?<= {name}) (?:{_TURNS_DOWN})| (?:{_TURNS_DOWN})(?= {other} \Z)) {other}(?= )", given)
         before = f"{given[: turned.start()]} " if turned else ""
