@@ -316,7 +316,8 @@ def _absent(first: str, golds: Sequence[str]) -> NameVerdict:
         return NameVerdict(None, "part of the name")
     if any(spellings.initials(given, words(g)) or spellings.initials(g, words(given)) for g in golds):
         return NameVerdict(None, "initials of the name")
-    if any(spellings.spells_out(words(first), gold) for gold in golds):
+    bare_words = tuple("-" if w in view.FINITE | view.SENTENCE_WORDS else w for w in words(first))  # not "was held on"
+    if any(spellings.spells_out(bare_words, gold) for gold in golds):
         return NameVerdict(None, "initials of the name")
     return NameVerdict(False, "another answer")
 

@@ -1199,6 +1199,8 @@ PLACES_AND_REMARKS = [
         RIGHT,
     ),
     ("number", "1975", "Ida won the Prize in 1984. Her first Prize was in 1975.", FIRST_PRIZE, RIGHT),
+    ("number", "1975", "Ida did not win her first Prize in 1984. It was 1975.", FIRST_PRIZE, RIGHT),
+    ("text", "WHO", "It was held on the lake by UNICEF.", "Which body is it?", WRONG),
     ("date", "1975", "Ida won the Prize in 1984. Her first Prize was in 1975.", FIRST_PRIZE, RIGHT),
     ("number", "1975", TWO_PRIZES, PRIZE, RIGHT),
     ("number", "1984", TWO_PRIZES, PRIZE, WRONG),
