@@ -171,13 +171,13 @@ _SMALL = frozenset("of the and a an in on at to for de la".split())
 _PARTS = re.compile(
     r";\s|,?\s(?=(?:so|thus|hence|therefore|because|since|although|though|but|yet|while|whereas)\s)"
     r"|,\s(?=(?:which\s)?(?:mak(?:es|ing)|means)\s)|:\s(?=(?:it|he|she|they)\s)"
-    r"|,\s(?=[^,]{1,60}\s(?:did|does|do|was|is|has|had)\W*\Z)"
+    r"|,\s(?=[^,]{1,60}\s(?:did|does|do|was|is|has|had)(?:\snot|n't)?\W*\Z)"
 )
 _REASON = re.compile(r"(?:because|since|although|though)\s")
 _LEADS_IN = re.compile(
     r"\A\W*(?:although|though|while|because|since|as|unlike|compared\s(?:to|with))\s[^,]*,\s(?=\w)", re.I
 )
-_TURNS_DOWN = "unlike|and not|not|rather than|instead of|as opposed to"
+_TURNS_DOWN = " (?:unlike|and not|not|rather than|instead of|as opposed to)(?: (?:in|to|at|by|on|for))?"
 _ASIDE, _WHO = re.compile(r"\s?\([^()]*\)"), re.compile(r",\s(?:who|which)\s.*")
 _JOINTS = frozenset(("but", "yet", "no", "while", "only"))
 _ALIKE = tuple(
@@ -254,7 +254,7 @@ def _without_the_other(given: str, named: tuple[str, str]) -> tuple[str, str]:
     later = rf" (?:comparing )?(?:{both})(?= (?:.* )?(?:{'|'.join(named)}) )"
     given = re.sub(rf" (?:of|between) (?:{both})(?= )|{later}", "", given).replace(" preceded by ", " ")
     for name, other in (named, named[::-1]):
-        turned = re.search(rf"(?:(?<= {name}) (?:{_TURNS_DOWN})| (?:{_TURNS_DOWN})(?= {other} \Z)) {other}(?= )", given)
+        turned = re.search(rf"(?:(?<= {name}){_TURNS_DOWN}|{_TURNS_DOWN}(?= {other} \Z)) {other}(?= )", given)
         before = f"{given[: turned.start()]} " if turned else ""
         if turned and f" {name} " in before and f" {other} " not in before:
             return before + given[turned.end() + 1 :], before if "unlike" not in turned[0] else " "
