@@ -127,7 +127,8 @@ def has_another_remark(said: str, gold: str) -> bool:
     name, own = re.escape(gold[: remark.start()]), {*re.findall(r"\w+", remark[0].lower())}
     behind = rf"{name}(?:\s\(([^()]+)\)|,?\s(?:the|an?)\s([^,.;]+))|\b({_SORT})\sof\s(?:the\s)?{name}"
     found = [{*re.findall(r"\w+", " ".join(filter(None, m)).lower())} for m in re.findall(behind, said)]
-    return any(words and not words & own for words in found)
+    numbers = {*filter(str.isdigit, own)}  # "died 1900" is not "died 1890", although both have "died"
+    return any(w and (not w & own or (numbers and any(map(str.isdigit, w)) and not w & numbers)) for w in found)
 
 
 _TWICE = re.compile(r"([a-z])\1+|(?<=[aou])e")

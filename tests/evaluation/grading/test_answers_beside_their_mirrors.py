@@ -1174,6 +1174,8 @@ PLACES_AND_REMARKS = [
     ("text", "Mercury (planet)", "Venus", None, WRONG),
     ("text", "Emma (1996)", "The film is Emma.", None, RIGHT),
     ("text", "Emma (1996)", "Emma (2020)", None, OPEN),
+    ("text", "John Vik (died 1890)", "John Vik (died 1900)", None, OPEN),
+    ("text", "John Vik (died 1890)", "John Vik (died in 1890)", None, RIGHT),
     ("text", "Georgia (country)", "It is the state of Georgia.", None, OPEN),
     ("text", "Georgia (country)", "Georgia, the country, is meant.", None, RIGHT),
     ("text", "f(n) = n (mod 4)", "f(n) = n", None, OPEN),
