@@ -171,6 +171,7 @@ _SMALL = frozenset("of the and a an in on at to for de la".split())
 _PARTS = re.compile(
     r";\s|,?\s(?=(?:so|thus|hence|therefore|because|since|although|though|but|yet|while|whereas)\s)"
     r"|,\s(?=(?:which\s)?(?:mak(?:es|ing)|means)\s)|:\s(?=(?:it|he|she|they)\s)"
+    r"|,?\sand\s(?=the\s(?:[a-z]+\s){1,3}(?:is|was)\s)"
     r"|,\s(?=[^,]{1,60}\s(?:did|does|do|was|is|has|had)(?:\snot|n't)?\W*\Z)"
 )
 _REASON = re.compile(r"(?:because|since|although|though)\s")

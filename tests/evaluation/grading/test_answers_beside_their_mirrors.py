@@ -1445,6 +1445,7 @@ TWO_NAMES = [
     (OLDER, "Stone Bridge", "Iron Bridge", "The Iron Bridge dates from 1810. The Stone Bridge is older, from 1740."),
     (OLDER, "Stone Bridge", "Iron Bridge", "The Stone Bridge (1740) is older than the Iron Bridge (1810)."),
     (FIRST, "Nora Vik", "Ida Holm", "Nora Vik, not Ida Holm."),
+    (FIRST, "Nora Vik", "Ida Holm", "The second one was Ida Holm and the first one was Nora Vik."),
     ("Does the sun rise in the east or west?", "east", "west", "It rises in the east, not in the west."),
     (BELLS, "Crown House", "Swan Inn", "Crown House was named after its bells, Swan Inn was not."),
     (FIRST, "Nora Vik", "Ida Holm", "Nora Vik (b. 1976), not Ida Holm (b. 1985)"),
