@@ -56,7 +56,7 @@ _ABSTAIN_ELSEWHERE = re.compile(
 _COMMITS = re.compile(
     r"\b(?:but|however|my (?:best )?guess|i (?:think|believe|would guess|guess)|probably|most likely)\b"
     r"|\b(?:so|therefore|thus|hence),?\s(?:(?:yes|no|true|false)\b|\d|(?-i:(?!I\b)[A-Z]))"
-    r"|[.!;:]\s(?:yes|no)(?=\s*(?:[.,!;]|\Z))",
+    r"|[.!]\s(?:yes|no)(?=\s*(?:[.,!;]|\Z))",
     re.IGNORECASE,
 )
 _GUESSES = re.compile(
@@ -167,7 +167,9 @@ def abstains(text: str) -> bool:
     rest = begun[match.end() :] if match else ""
     if _EXACT.match(begun) and re.search(r"\d", rest):
         return False  # "The exact date is not known, but she died in 1903."
-    return bool(match) and not any(_commits(m[0], rest[m.end() :]) for m in _COMMITS.finditer(rest))
+    bare = begun[:3].lower() == "no "  # "No evidence against it. Yes." begins with another no
+    said = [m for m in _COMMITS.finditer(rest) if not (bare and m[0][0] in ".!")]
+    return bool(match) and not any(_commits(m[0], rest[m.end() :]) for m in said)
 
 
 def is_sentence(gold: str) -> bool:

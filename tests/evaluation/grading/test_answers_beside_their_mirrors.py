@@ -1217,6 +1217,8 @@ DECLINED = [
     ("date", "1903", "The exact date is not known. She died in 1905.", "When did she die?", WRONG),
     ("boolean", "no", "I'm not sure, but no.", "Is Lom in Norway?", RIGHT),
     ("boolean", "yes", "I'm not sure, but no.", "Is Lom in Norway?", WRONG),
+    ("boolean", "yes", "No evidence against it: yes.", "Is Lom in Norway?", ABSTAINED),
+    ("boolean", "yes", "No evidence against it. Yes.", "Is Lom in Norway?", ABSTAINED),
     ("boolean", "no", "There is no direct mention of it. No.", "Is Lom in Norway?", RIGHT),
     ("boolean", "no", "The sources do not provide any information on it, so no.", "Is Lom in Norway?", RIGHT),
     ("boolean", "no", "I don't know, but it does not say so.", "Is Lom in Norway?", ABSTAINED),
