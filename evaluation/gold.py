@@ -58,6 +58,8 @@ def type_of_words(text: str) -> str:
 
 _YEAR = re.compile(r"1\d{3}|20\d\d")
 _ASKS_WHEN = re.compile(r"\b(?:when|years?|dates?)\b", re.IGNORECASE)
+_WHICH_YEAR = re.compile(r"\b(?:what|which)\s(?:\w+\s)?(?:year|date)\b", re.IGNORECASE)
+_COUNTS = re.compile(r"\bhow\s(?:many|much|long|far|high|tall|large)\b|\b(?:population|total)\b", re.IGNORECASE)
 
 
 def type_of_answer(text: str, question: str | None) -> str:
@@ -65,8 +67,10 @@ def type_of_answer(text: str, question: str | None) -> str:
 
     As numbers, the other numbers of "She died in 1991 at 45" would leave the year undecided.
     """
-    kind = type_of_words(text)
-    return "text" if kind == "number" and _YEAR.fullmatch(text) and _ASKS_WHEN.search(question or "") else kind
+    kind, asked = type_of_words(text), question or ""
+    if _COUNTS.search(asked) and not _WHICH_YEAR.search(asked):
+        return kind  # "How many people lived there in the year 2010?"
+    return "text" if kind == "number" and _YEAR.fullmatch(text) and _ASKS_WHEN.search(asked) else kind
 
 
 def _type_of(text: str) -> str:

@@ -127,8 +127,9 @@ def uncued(text: str) -> bool | None:
     parts = parts if len(parts) <= _MOST else parts[: _MOST // 2] + parts[-_MOST // 2 :]
     if not parts:
         return None
+    opened = _opens(plain) is not None  # "Yes, he lied. The statement was false."
     for sentence in reversed(parts[1:]):
-        drawn = cues.concludes(sentence) or _DRAWN.search(sentence) or _HELD.match(sentence)
+        drawn = cues.concludes(sentence) or _DRAWN.search(sentence) or (not opened and _HELD.match(sentence))
         if drawn and (said := _sentence(sentence)) is not None:
             return said
     if _BOTH.search(parts[0]):

@@ -307,7 +307,7 @@ def _kind(gold: str) -> Callable[[Said, Asked], Verdict]:
 
 
 def _name(said: Said, asked: Asked) -> Verdict:
-    shorter = [short for g in asked.golds for short in text.short_names(g, asked.question)]
+    shorter = [short for g in asked.golds for short in text.short_names(g, asked.question, said.text)]
     asked = replace(asked, golds=tuple(dict.fromkeys((*asked.golds, *shorter))))
     found = (
         names.announced(said.text, said.rest, asked.golds, asked.consistency)
@@ -322,7 +322,7 @@ def _name(said: Said, asked: Asked) -> Verdict:
             return undecided(said.text, "named in passing") if abroad else _right(said.text, "contained")
         if any(peoples.country_of(text.normalize(said.text), text.normalize(gold)) for gold in asked.golds):
             return undecided(said.text, "a country for its people")
-    two = statements.of_two(said.text, asked.golds, asked.question) if asked.question and found.how != "exact" else None
+    two = statements.of_two(said.text, asked.golds, asked.question, found.right) if found.how != "exact" else None
     if two is not None:
         return _right(said.text, "contained") if two else undecided(said.text, statements.OTHER)
     if found.right is None:

@@ -55,7 +55,11 @@ _TELLS_QUESTION = re.compile(
     re.IGNORECASE,
 )
 """A first sentence that says what is asked: "The question asks which river is longer."."""
-_TELLS_MORE = re.compile(r",\s(?:which|who|so|and)\s|\s(?:answer|because)\b", re.IGNORECASE)
+_TELLS_MORE = re.compile(
+    r",\s(?:which|who|so|and|that\sis|namely|i\.e\.|\w+ing\b)|\s(?:answer|because|whose)\b|=|\s[\u2014\u2013-]\s(?!.*\bor\b)"
+    r"|(?<=\w):\s(?!.*\bor\b)",
+    re.IGNORECASE,
+)
 _SUBJECT = re.compile(r"\W*(?:who|(?:which|what)\s\w+)\s(\w+)", re.IGNORECASE)
 _WORDS = 3
 """A shorter question can be the beginning of an answer."""
@@ -136,7 +140,9 @@ def after_question(text: str, question: str) -> str:
     """A response without the question that it begins with, word for word or in a sentence that says what is asked; ""
     where it only asks it again, or repeats the alternatives that it gives ("Venus or Earth").
     """
-    if (told := _TELLS_QUESTION.match(text)) and not _TELLS_MORE.search(told["what"]):
+    told = _TELLS_QUESTION.match(text)
+    asks = told is not None and (told[0].rstrip("\"')\u201d").endswith("?") or not _TELLS_MORE.search(told["what"]))
+    if told is not None and asks and {*content(told["what"])} & {*content(question)}:
         text = text[told.end() :].strip()
     if text.endswith("?") and {*content(text)} <= {*content(question)}:
         return ""

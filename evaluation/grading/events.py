@@ -50,6 +50,7 @@ _DAY = re.compile(
     rf"(?:{_MONTHS}\s\d{{1,2}}(?:st|nd|rd|th)?,?|\d{{1,2}}(?:st|nd|rd|th)?\s(?:of\s)?{_MONTHS},?)\s(?=\d{{4}}\b)"
 )
 """The day and month before a year."""
+_DENIED = re.compile(r"\b(?:not|never)\b|n't\b")
 _ASKS_YEAR = re.compile(r"\b(?:what|which)\s+year\b", re.IGNORECASE)
 _BEGINS = re.compile(r"\b(?:start|begin|leave|depart|open)(?:s|ed|ing)?\b|\b(?:left|began)\b", re.IGNORECASE)
 _ENDS = re.compile(r"\b(?:end|finish|arriv|clos|return)(?:e|es|s|ed|ing)?\b", re.IGNORECASE)
@@ -82,8 +83,14 @@ def own_year(text: str, question: str) -> str | None:
         return None
     if date := _at_an_end(plain := view.plain(text), question):
         return _DIGITS.findall(date)[-1]
-    said = [s for s in view.sentences(plain) if echo.states(s, question)] if _ASKS_YEAR.search(question) else []
+    every = view.sentences(plain) if _ASKS_YEAR.search(question) else []
+    said = [s for s in every if echo.states(s, question)]
     sentence = _DAY.sub("in ", said[0]) if len(said) == 1 else ""
+    lacks = {*echo.content(echo.last_question(question))} - {*echo.content(sentence)}
+    if _DENIED.search(sentence) or any(lacks & {*echo.content(s)} for s in every if re.search(r"\d", s)):
+        return (
+            None  # "She won a prize in 1984. Her first prize was in 1975.", "She did not win it in 1984. It was 1975."
+        )
     numbers = re.findall(r"\d+", sentence)
     return numbers[0] if len(numbers) == 1 and re.search(rf"\bin {numbers[0]}\b", sentence) else None
 

@@ -151,6 +151,10 @@ def _xml(text: str, cut: bool) -> Extracted:
     return Extracted((), reason="empty")
 
 
+_GOES_ON = re.compile(r"(?:[.!?]\s|\n)\s*(?=\w)")
+"""The next sentence or line."""
+
+
 def _cued(text: str, announced: Sequence[cues.Segment], cut: bool, shortened: bool) -> Extracted:
     """Texts after answer cues and in boxes, the last one first."""
     if cut and len({s.text for s in announced[:-1]}) == 1 < len(announced) - 1 and not announced[-1].ended:
@@ -159,8 +163,11 @@ def _cued(text: str, announced: Sequence[cues.Segment], cut: bool, shortened: bo
     first_words = {m[0] for s in announced if (m := re.search(r"\w+", s.text))}
     if cut and (not announced[-1].ended or len(first_words) > _DIFFERENT):
         return Extracted((), reason="truncated")  # the last of many answers is the last by chance
-    if len({s.text for s in announced}) > 1 and all(cues.conditional(text, s.at) for s in announced):
-        return Extracted((text,), shortened=shortened)  # "If it is Monday, the answer is A. If not, the answer is B."
+    said = {_GOES_ON.split(s.text)[0].strip(" .") for s in announced}
+    if len(said) > 1 and all(cues.conditional(text, s.at) for s in announced):
+        if not _GOES_ON.search(text, announced[-1].at):  # "If it is Monday, the answer is A. If not, the answer is B."
+            return Extracted((), reason="several cases")
+        return Extracted((text,), shortened=shortened)
     # a text that ends in a colon only announces something, like a cue with nothing after it
     filled = [s for s in reversed(announced) if any(c.isalnum() for c in s.text) and not s.text.endswith(":")][:_TRIED]
     if not filled:

@@ -20,7 +20,7 @@ from ..text_files import literal
 from . import cues, echo, names, statements, text, view
 from .comparing import COMPARISONS, Asked, Said, Verdict, undecided
 from .extract import CODE, Extracted, extract, in_lines
-from .spellings import short_forms
+from .spellings import has_another_remark, short_forms
 from .view import plain, visible
 
 _DECLINED_WORDS = 40
@@ -153,6 +153,8 @@ def _judge(found: Extracted, asked: Asked, answer_type: str, unknowable: bool) -
         if verdict is not None and verdict.outcome == "correct" and answer_type in _NAMED and not right:
             if text.only_mentions(segment, asked.golds):
                 return undecided(segment, "named in passing")
+            if has_another_remark(segment, asked.golds[0]):
+                return undecided(segment, "another remark")
         if verdict is not None and _two_guesses(segment, asked, compare):
             return undecided(segment, "hedged")
         if (

@@ -319,16 +319,16 @@ def _absent(first: str, golds: Sequence[str]) -> NameVerdict:
         return NameVerdict(None, "part of the name")  # "50-49" for "50 yeas and 49 nays"
     if any(spellings.initials(given, words(g)) or spellings.initials(g, words(given)) for g in golds):
         return NameVerdict(None, "initials of the name")
-    if any(spellings.spells_out(words(first), gold) for gold in golds):
+    bare_words = tuple("-" if w in view.FINITE | view.SENTENCE_WORDS else w for w in words(first))  # not "was held on"
+    if any(spellings.spells_out(bare_words, gold) for gold in golds):
         return NameVerdict(None, "initials of the name")
     return NameVerdict(False, "another answer")
 
 
 def _without_place(sentence: str, name: str, place: str) -> bool:
     """Whether a sentence says the name of "Name, Place" without another place behind it."""
-    elsewhere = rf"{re.escape(name)}(?:,|\sin)\s(?!{re.escape(place[:4])})(?:the\s)?[A-Z]"
     said = mentions.best(tokens(sentence), [words(name)]) is Role.ASSERTED
-    return said and place[:1].isupper() and not re.search(elsewhere, sentence)
+    return said and place[:1].isupper() and not text.elsewhere(sentence, name, place)
 
 
 def by_surname(sentence: Sequence[Token], gold: str) -> bool:

@@ -111,8 +111,25 @@ def short_forms(name: str) -> tuple[str, ...]:
     A name all in small letters may have the country in it: "us army" -> "US army". A name may have a remark behind it
     that no answer needs: "Mercury (planet)" -> "Mercury".
     """
-    others = re.sub(r"\bus\b", "US", name) if name.islower() else name, _REMARK.sub("", name)
+    bare = name if "=" in name else _REMARK.sub("", name)  # not "f(n) = n (mod 4)"
+    others = re.sub(r"\bus\b", "US", name) if name.islower() else name, bare
     return (*_SHORT_FORMS.get(name.strip(" .").lower(), ()), *(other for other in others if other != name))
+
+
+_SORT = r"(?:state|province|county|city|town|island|river|country|planet|element|god|goddess|film|novel|song|band)"
+
+
+def has_another_remark(said: str, gold: str) -> bool:
+    """Whether a text tells a name in another way from others like it: "Emma (2020)" or "Emma, the novel" for "Emma
+    (1996)", "the state of Georgia" for "Georgia (country)".
+    """
+    if (remark := _REMARK.search(gold)) is None:
+        return False
+    name, own = re.escape(gold[: remark.start()]), {*re.findall(r"\w+", remark[0].lower())}
+    behind = rf"{name}(?:\s\(([^()]+)\)|,?\s(?:the|an?)\s([^,.;]+))|\b({_SORT})\sof\s(?:the\s)?{name}"
+    found = [{*re.findall(r"\w+", " ".join(filter(None, m)).lower())} for m in re.findall(behind, said)]
+    numbers = {*filter(str.isdigit, own)}  # "died 1900" is not "died 1890", although both have "died"
+    return any(w and (not w & own or (numbers and any(map(str.isdigit, w)) and not w & numbers)) for w in found)
 
 
 _TWICE = re.compile(r"([a-z])\1+|(?<=[aou])e")

@@ -168,12 +168,33 @@ _DEGREES = frozenset(
 OTHER = "the other of two names"
 """Reason of an answer that has a gold name, and does not say that it is this one."""
 _SMALL = frozenset("of the and a an in on at to for de la".split())
-_PARTS = re.compile(r";\s|,?\s(?=(?:so|thus|hence|therefore)\s)|,\s(?=(?:which\s)?mak(?:es|ing)\s)")
-_ALIKE = (
-    ("before", {"first", "earlier", "earliest", "older", "oldest", "sooner"}),
-    ("after", {"last", "later", "latest", "younger", "youngest", "newer", "recently"}),
+_PARTS = re.compile(
+    r";\s|,?\s(?=(?:so|thus|hence|therefore|because|since|although|though|but|yet|while|whereas)\s)"
+    r"|,\s(?=(?:which\s)?(?:mak(?:es|ing)|means)\s)|:\s(?=(?:it|he|she|they)\s)"
+    r"|,?\sand\s(?=the\s(?:[a-z]+\s){1,3}(?:is|was)\s)"
+    r"|,\s(?=[^,]{1,60}\s(?:did|does|do|was|is|has|had)(?:\snot|n't)?\W*\Z)"
 )
-"""Words between two names that say of the first one what is asked for."""
+_REASON = re.compile(r"(?:because|since|although|though)\s")
+_LEADS_IN = re.compile(
+    r"\A\W*(?:although|though|while|because|since|as|unlike|compared\s(?:to|with))\s[^,]*,\s(?=\w)", re.I
+)
+_TURNS_DOWN = " (?:unlike|and not|not|rather than|instead of|as opposed to)(?: (?:in|to|at|by|on|for))?"
+_ASIDE, _WHO = re.compile(r"\s?\([^()]*\)"), re.compile(r",\s(?:who|which)\s.*")
+_JOINTS = frozenset(("but", "yet", "no", "while", "only"))
+_ALIKE = tuple(
+    frozenset(words.split())
+    for words in (
+        "first earlier earliest older oldest sooner", "last later latest younger youngest newer newest recently",
+        "larger largest bigger biggest greater greatest", "higher highest taller tallest", "longer longest",
+        "smaller smallest", "closer closest nearer", "shorter shortest", "faster fastest", "more most",
+    )
+)  # fmt: skip
+"""Words for the same degree."""
+_ORDERS = (frozenset("before precedes preceded preceding predates predated".split()), frozenset(("after",)))
+"""Words between two names that say of the first one that it is first, or last."""
+_LIVES = frozenset("older oldest younger youngest".split())
+"""Words that say nothing of who died first."""
+_ENDS = re.compile(r"\b(?:die|dies|died|dead|death|end|ended|lived)\b", re.IGNORECASE)
 _OF_TWO = re.compile(r"\b(?:of|between)\s[^,?]{1,80}\sand\s")
 _LONGEST = 8
 """Most words of a name that stands behind "or"."""
@@ -182,33 +203,63 @@ _MOST = 0.6
 _DENIES = re.compile(r"\b(?:not|neither|nor|never|if|whether)\b|n't\b", re.IGNORECASE)
 
 
-def of_two(text: str, golds: Sequence[str], question: str) -> bool | None:
+def of_two(text: str, golds: Sequence[str], question: str | None, right: bool | None = None) -> bool | None:
     """Whether a text says a gold answer of the two names that a question gives ("..., Rome or Oslo?", "Which of Rome
-    and Oslo ...?"); None where the question gives no two, or the text has only one of them.
+    and Oslo ...?"); None where the question gives no two, or the text has only one of them, or says the other one and
+    looks wrong without this too (``right`` is False).
 
     "Oslo was founded in 1048. Rome is older." says Rome, although its first sentence is about Oslo.
     """
-    last, plain = echo.last_question(question), view.plain(text)
+    last, plain = echo.last_question(question or ""), view.plain(text)
     named = next((pair for gold in golds if (pair := _pair(last, gold, plain))), None)
     if named is None:
         return None
     own = {*echo.content(" ".join(named))}
     asked = {word for word in echo.content(last) if word not in own}
     degrees = _DEGREES & {*normalize(last).split()} - {*" ".join(named).split()}
-    said = set[str]()
-    for part in (p for s in view.sentences(plain) for p in _PARTS.split(s)):
-        given = f" {normalize(part)} "
+    between = {word for words, order in zip(_ALIKE, _ORDERS, strict=False) if degrees & words for word in order}
+    ends = _ENDS.search(last) is not None
+    alike = {word for words in _ALIKE if degrees & words for word in words - (_LIVES if ends else set())} | between
+    said, drawn = set[str](), set[str]()
+    known = re.compile("|".join(named))
+    plain = _ASIDE.sub(lambda m: m[0] if known.search(normalize(m[0])) else "", plain)
+    for part in (p for s in view.sentences(plain) for p in _PARTS.split(s) if not p.endswith("?")):
+        given, turned = _without_the_other(f" {normalize(_LEADS_IN.sub('', part))} ", named)
         places = sorted((given.find(f" {name} "), name) for name in named if f" {name} " in given)
-        if not places or _DENIES.search(part) or any(f" {name} or " in given for name in named):
+        if not places or _DENIES.search(given if turned else part) or any(f" {name} or " in given for name in named):
+            continue
+        if _REASON.match(part) or f" than {places[0][1]} " in given:
             continue
         alone, until = len(places) == 1, {*given[: places[-1][0] if places[1:] else None].split()}
-        states = degrees & until or (not alone and any(w in until and degrees & alike for w, alike in _ALIKE))
-        if alone and not states:
-            share = not degrees and len(asked & {*echo.content(part)}) >= _MOST * len(asked)
-            states = share or cues.concludes(part) or {*echo.content(part)} <= own
+        same = alike - (between if alone else set()) if ends == (_ENDS.search(part) is not None) else set[str]()
+        states = (degrees | same) & until or (turned and given.endswith(turned) and not _DEGREES & until)
+        if not states and not degrees:
+            states = len(asked & {*echo.content(part if alone else " ".join(until))}) >= _MOST * len(asked)
+        if not states and alone:
+            states = (
+                cues.concludes(part) or {*echo.content(_WHO.sub("", part) if not turned else given)} <= own | _JOINTS
+            )
         if states:
             said.add(places[0][1])
-    return said == {named[0]}
+            drawn |= {places[0][1]} if cues.concludes(part) else set()
+    if right is False and (said or drawn) and named[0] not in (drawn or said):
+        return None
+    return (drawn or said) == {named[0]}
+
+
+def _without_the_other(given: str, named: tuple[str, str]) -> tuple[str, str]:
+    """A clause without both names as they are asked for ("of Rome and Oslo"), and without the one that it turns down
+    ("Rome, not Oslo", "Rome, unlike Oslo, is"), and what stands before that one; empty where it turns none down.
+    """
+    both = "|".join(f"{a} (?:and|or) {b}" for a, b in (named, named[::-1]))
+    later = rf" (?:comparing )?(?:{both})(?= (?:.* )?(?:{'|'.join(named)}) )"
+    given = re.sub(rf" (?:of|between) (?:{both})(?= )|{later}", "", given).replace(" preceded by ", " ")
+    for name, other in (named, named[::-1]):
+        turned = re.search(rf"(?:(?<= {name}){_TURNS_DOWN}|{_TURNS_DOWN}(?= {other} \Z)) {other}(?= )", given)
+        before = f"{given[: turned.start()]} " if turned else ""
+        if turned and f" {name} " in before and f" {other} " not in before:
+            return before + given[turned.end() + 1 :], before if "unlike" not in turned[0] else " "
+    return given, ""
 
 
 def _pair(question: str, gold: str, plain: str) -> tuple[str, str] | None:

@@ -39,6 +39,7 @@ _ABSTAIN = re.compile(
     r"|is not (?:given|known|provided|specified|mentioned|stated))",
     re.IGNORECASE,
 )
+_EXACT = re.compile(r"(?:[a-z]+\W+){0,3}(?:exact|specific)\s", re.IGNORECASE)
 _REFUSE = re.compile(
     r"(?:i am (?:very )?sorry|sorry|i apologi[sz]e|my apologies|unfortunately)?[\s,.:;]*(?:but )?"
     r"i (?:(?:can't|cannot|won't|will not|am (?:not able|unable) to) "
@@ -53,7 +54,10 @@ _ABSTAIN_ELSEWHERE = re.compile(
 )
 """Nothing but "I do not know" in the languages that models drift into."""
 _COMMITS = re.compile(
-    r"\b(?:but|however|my (?:best )?guess|i (?:think|believe|would guess|guess)|probably|most likely)\b", re.I
+    r"\b(?:but|however|my (?:best )?guess|i (?:think|believe|would guess|guess)|probably|most likely)\b"
+    r"|\b(?:so|therefore|thus|hence),?\s(?:(?:yes|no|true|false)\b|\d|(?-i:(?!I\b)[A-Z]))"
+    r"|[.!]\s(?:yes|no)(?=\s*(?:[.,!;]|\Z))",
+    re.IGNORECASE,
 )
 _GUESSES = re.compile(
     r"\b(?:guess|think|believe|assume|probabl[ey]|likely|possibly|perhaps|suggest\w*|infer\w*|impl(?:y|ies)|estimated?|around|about"
@@ -68,8 +72,8 @@ _CLAUSE, _TOLD = 4, 3
 """Least words of a sentence, and words in small letters that tell one without a verb of these from a title."""
 _KNOWS_NOT = re.compile(
     r"(?!,?\s(?:it|he|she|this|that)(?:\s(?:is|was)n't|(?:'s|\sis|\swas)\snot)\s(?!clear|possible|known|mentioned|stated)"
-    r"|,?\sit(?:'s|\sis|\sseems)\s(?:\w+ly\s)?(?:un)?likely\b)"
-    r"(?:[^.!?;]|[.](?=\S)){0,200}?(?:\b(?:not|no|without|lacks?|unclear)\b|n't\b)",
+    r"|,?\sit(?:'s|\sis|\sseems)\s(?:\w+ly\s)?(?:un)?likely\b|,?\s(?:yes|no)\s*(?:[.,;!]|\Z))"
+    r"(?:[^.!?;]|[.](?=\S)){0,200}?(?:(?<!,\s)\b(?:not|no|without|lacks?|unclear)\b(?!\s(?:(?:any|a)\s)?doubt)|n't\b)",
     re.IGNORECASE,
 )
 """What goes on after "but" and is no guess: "but it does not say which one"."""
@@ -161,7 +165,11 @@ def abstains(text: str) -> bool:
     begun = _begun(without_greeting(text))
     match = _ABSTAIN.match(begun)
     rest = begun[match.end() :] if match else ""
-    return bool(match) and not any(_commits(m[0], rest[m.end() :]) for m in _COMMITS.finditer(rest))
+    if _EXACT.match(begun) and re.search(r"\d", rest):
+        return False  # "The exact date is not known, but she died in 1903."
+    bare = begun[:3].lower() == "no "  # "No evidence against it. Yes." begins with another no
+    said = [m for m in _COMMITS.finditer(rest) if not (bare and m[0][0] in ".!")]
+    return bool(match) and not any(_commits(m[0], rest[m.end() :]) for m in said)
 
 
 def is_sentence(gold: str) -> bool:
@@ -325,8 +333,14 @@ _OF_A_KIND = re.compile(
 _NO_NAMES = frozenset("red black white yellow dead green blue north south east west great salt".split())
 
 
-def short_names(gold: str, question: str | None) -> list[str]:
-    """The name without its title, without its kind where the question names the kind, and without its place.
+def elsewhere(said: str, name: str, place: str) -> bool:
+    """Whether a text has a name with another place behind it: "Reims, Germany" or "Reims in Germany"."""
+    return re.search(rf"{re.escape(name)}(?:,|\sin)\s(?!{re.escape(place[:4])})(?:the\s)?[A-Z]", said) is not None
+
+
+def short_names(gold: str, question: str | None, said: str = "") -> list[str]:
+    """The name without its title, without its kind where the question names the kind, and without its place where the
+    question has it and the answer has no other one.
 
     >>> short_names("Pacific Ocean", "Which ocean is the largest?")
     ['Pacific']
@@ -339,7 +353,7 @@ def short_names(gold: str, question: str | None) -> list[str]:
     for group, name in kind.groupdict().items() if kind else ():
         found += [name] if name and f" {group.strip('_')}" in asked and name.casefold() not in _NO_NAMES else []
     for name, place, sign in ((*gold.partition(", ")[::2], ""), (*gold.rpartition(" ")[::2], "in ")):
-        known = place[:1].isupper() and f" {sign}{normalize(place)} " in asked
+        known = place[:1].isupper() and f" {sign}{normalize(place)} " in asked and not elsewhere(said, name, place)
         if known and (not sign or (" " in name and name[-1].isalpha() and name.rpartition(" ")[2][:1].isupper())):
             found.append(name)
     return found

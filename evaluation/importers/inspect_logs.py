@@ -81,7 +81,8 @@ def _said(message: Any) -> str | None:
     there."""
     content = message.get("content") if isinstance(message, dict) else None
     if isinstance(content, list):
-        return "\n".join(part["text"] for part in content if part.get("type") == "text")
+        parts = [{"type": "text", "text": part} if isinstance(part, str) else part for part in content]
+        return "\n".join(str(p.get("text", "")) for p in parts if isinstance(p, dict) and p.get("type") == "text")
     return content
 
 

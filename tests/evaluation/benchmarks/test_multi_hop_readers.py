@@ -373,6 +373,8 @@ def test_a_code_of_two_small_letters_is_no_name_of_a_country() -> None:
 @pytest.mark.parametrize(
     ("text", "question", "kind"),
     [
+        ("1523", "How many people lived in Lom in the year 2010?", "number"),
+        ("1984", "In what year did the population reach 2000?", "text"),
         ("1984", "When was Marlow founded?", "text"),
         ("1984", "In what year did it burn down?", "text"),
         ("1984", "Fill in the blank: The year in which it was founded is ____", "text"),

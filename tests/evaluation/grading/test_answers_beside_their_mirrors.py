@@ -1167,15 +1167,24 @@ TWO_PRIZES = (
     "From what is known, Ida Holm won the Hansa Prize for work on the history of harbour towns in 1975. It was one of "
     "her prizes, beside the Gold Star in 1984 and the Medal of the Town."
 )
+FIRST_PRIZE = "In what year did Ida win her first Prize?"
 PLACES_AND_REMARKS = [
     ("text", "Mercury (planet)", "Mercury", None, RIGHT),
     ("text", "Mercury (planet)", "The closest to the Sun is Mercury, which has no moon.", None, RIGHT),
     ("text", "Mercury (planet)", "Venus", None, WRONG),
     ("text", "Emma (1996)", "The film is Emma.", None, RIGHT),
+    ("text", "Emma (1996)", "Emma (2020)", None, OPEN),
+    ("text", "John Vik (died 1890)", "John Vik (died 1900)", None, OPEN),
+    ("text", "John Vik (died 1890)", "John Vik (died in 1890)", None, RIGHT),
+    ("text", "Georgia (country)", "It is the state of Georgia.", None, OPEN),
+    ("text", "Georgia (country)", "Georgia, the country, is meant.", None, RIGHT),
+    ("text", "f(n) = n (mod 4)", "f(n) = n", None, OPEN),
     ("text", "Iron (III)", "Iron (II)", None, WRONG),
     ("text", "Lom, Norway", "The town of Lom has the church.", WHERE_IN, RIGHT),
     ("text", "Lom, Norway", "The town of Vik has the church.", WHERE_IN, WRONG),
     ("text", "Lom, Norway", "Norway", WHERE_IN, NOT_RIGHT),
+    ("text", "Lom, Norway", "Lom, Bulgaria", WHERE_IN, WRONG),
+    ("text", "Lom, Norway", "The town of Lom in Bulgaria has the church.", WHERE_IN, WRONG),
     ("text", "Portland, Maine", "He was born in Portland, a town with a harbour.", "Where was he born?", OPEN),
     ("text", "Portland, Maine", "He was born in Portland, Oregon.", "Where was he born?", WRONG),
     ("text", "Portland, Maine", "He was born in Bangor.", "Where was he born?", WRONG),
@@ -1191,6 +1200,10 @@ PLACES_AND_REMARKS = [
         "Who is it?",
         RIGHT,
     ),
+    ("number", "1975", "Ida won the Prize in 1984. Her first Prize was in 1975.", FIRST_PRIZE, RIGHT),
+    ("number", "1975", "Ida did not win her first Prize in 1984. It was 1975.", FIRST_PRIZE, RIGHT),
+    ("text", "WHO", "It was held on the lake by UNICEF.", "Which body is it?", WRONG),
+    ("date", "1975", "Ida won the Prize in 1984. Her first Prize was in 1975.", FIRST_PRIZE, RIGHT),
     ("number", "1975", TWO_PRIZES, PRIZE, RIGHT),
     ("number", "1984", TWO_PRIZES, PRIZE, WRONG),
     ("date", "1975", TWO_PRIZES, PRIZE, RIGHT),
@@ -1200,6 +1213,22 @@ NO_SOURCE = "The available data sources do not contain specific information abou
 CAPITAL = "What is the capital of Norway?"
 ABSTAINED = {"abstained"}
 DECLINED = [
+    ("date", "1903", "The exact date is unknown; she died in 1903.", "When did she die?", RIGHT),
+    ("date", "1903", "The exact date is not known. She died in 1905.", "When did she die?", WRONG),
+    ("boolean", "no", "I'm not sure, but no.", "Is Lom in Norway?", RIGHT),
+    ("boolean", "yes", "I'm not sure, but no.", "Is Lom in Norway?", WRONG),
+    ("boolean", "yes", "No evidence against it: yes.", "Is Lom in Norway?", ABSTAINED),
+    ("boolean", "yes", "No evidence against it. Yes.", "Is Lom in Norway?", ABSTAINED),
+    ("boolean", "no", "There is no direct mention of it. No.", "Is Lom in Norway?", RIGHT),
+    ("boolean", "no", "The sources do not provide any information on it, so no.", "Is Lom in Norway?", RIGHT),
+    ("boolean", "no", "I don't know, but it does not say so.", "Is Lom in Norway?", ABSTAINED),
+    ("number", "12", "There is no direct mention, so 12.", "How many?", RIGHT),
+    ("number", "12", "I'm not sure, but it is 14, not 12.", "How many?", WRONG),
+    ("choice", "B", "I'm not sure, but B, not A.", "Which?\nA) one\nB) two", RIGHT),
+    ("text", "Oslo", "I'm not sure, but it is Oslo, not Bergen.", CAPITAL, RIGHT),
+    ("text", "Oslo", "I'm not sure, but it is Bergen, not Oslo.", CAPITAL, WRONG),
+    ("text", "Oslo", "I don't know, but no doubt it is Oslo.", CAPITAL, RIGHT),
+    ("date", "1903", "The exact date is not known.", "When did she die?", ABSTAINED),
     ("text", "Oslo", f"Unfortunately, {NO_SOURCE[0].lower()}{NO_SOURCE[1:]} the capital.", CAPITAL, ABSTAINED),
     ("text", "Oslo", f"{NO_SOURCE} it. They name some towns, but do not say which is the capital.", CAPITAL, ABSTAINED),
     ("number", "5", "Based on the provided passages, there is no specific mention of the number.", None, ABSTAINED),
@@ -1287,6 +1316,9 @@ SENTENCES = [
         OPEN,
     ),
     ("number", "4", "If x is 3, the answer is 4. If x is 5, the answer is 6.", "What is x + 1?", OPEN),
+    ("text", "Oslo", "If it is cold, the answer is Oslo. If not, the answer is Lom.", "Which town?", OPEN),
+    ("text", "Lom", "If it is cold, the answer is Oslo. If not, the answer is Lom.", "Which town?", OPEN),
+    ("number", "4", "If x is 3, the answer is 4. If we count again, the answer is 4.", "What is x + 1?", RIGHT),
     ("number", "4", "If x is 3, then the answer is 4.", "What is x + 1 for x = 3?", RIGHT),
     ("number", "4", "If x is 5, the answer is 6. So the answer is 4.", "What is x + 1 for x = 3?", RIGHT),
     ("number", "4", "If x is 3, the answer is 4. So the answer is 6.", "What is x + 1 for x = 5?", WRONG),
@@ -1338,6 +1370,9 @@ MARKED_NAMES = [
     ("number", "1777", "Lom was founded on 3 May 1778. It lies by a lake.", "What year was Lom founded?", WRONG),
 ]
 STEPS = [
+    ("boolean", "yes", "Yes, he lied. The statement was false.", "Did he lie?", RIGHT),
+    ("boolean", "no", "Yes, he lied. The statement was false.", "Did he lie?", WRONG),
+    ("boolean", "yes", "No, he told the truth. The statement was true.", "Did he lie?", WRONG),
     ("text", "Oslo", "Bergen is by the sea; Oslo is the capital.\nAction: Finish[Oslo]", None, RIGHT),
     ("text", "Bergen", "Bergen is by the sea; Oslo is the capital.\nAction: Finish[Oslo]", None, WRONG),
     ("number", "12", "3 + 9 is 12, not 39.\nAction: Finish[12]", None, RIGHT),
@@ -1348,6 +1383,11 @@ STEPS = [
     ("text", "Oslo", "Okay, so the user is asking for the capital of Norway.", "What is its capital?", OPEN),
     ("text", "Oslo", "The question asks for the capital, which is Oslo.", "What is its capital?", RIGHT),
     ("text", "Oslo", "The question asks for the capital. It is Bergen.", "What is its capital?", WRONG),
+    ("text", "Oslo", "The question asks for its capital: Oslo.", "What is its capital?", RIGHT),
+    ("text", "Oslo", "The question wants Oslo.", "What is its capital?", RIGHT),
+    ("text", "Oslo", "The question is about a land whose capital is Oslo.", "What is its capital?", RIGHT),
+    ("number", "7", "The question asks how many are left: 12 - 5 = 7.", "How many of 12 are left?", RIGHT),
+    ("boolean", "yes", "The question is asking if Oslo is its capital: yes", "Is Oslo its capital?", RIGHT),
 ]
 AFTERWORDS = [
     (
@@ -1420,6 +1460,35 @@ TWO_NAMES = [
     (BOOKS, "Nora Vik", "Ida Holm", "Ida Holm wrote six. Hence Nora Vik has written more books than Ida Holm."),
     (OLDER, "Stone Bridge", "Iron Bridge", "The Iron Bridge dates from 1810. The Stone Bridge is older, from 1740."),
     (OLDER, "Stone Bridge", "Iron Bridge", "The Stone Bridge (1740) is older than the Iron Bridge (1810)."),
+    (FIRST, "Nora Vik", "Ida Holm", "Nora Vik, not Ida Holm."),
+    (FIRST, "Nora Vik", "Ida Holm", "The second one was Ida Holm and the first one was Nora Vik."),
+    ("Does the sun rise in the east or west?", "east", "west", "It rises in the east, not in the west."),
+    (BELLS, "Crown House", "Swan Inn", "Crown House was named after its bells, Swan Inn was not."),
+    (FIRST, "Nora Vik", "Ida Holm", "Nora Vik (b. 1976), not Ida Holm (b. 1985)"),
+    (FIRST, "Nora Vik", "Ida Holm", "The answer is Nora Vik, who was born in 1976, while Ida Holm was born in 1985."),
+    (FIRST, "Nora Vik", "Ida Holm", "Comparing Ida Holm and Nora Vik: Nora Vik was born first."),
+    (BOOKS, "Nora Vik", "Ida Holm", "Nora Vik has written the most books; Ida Holm wrote six."),
+    (FIRST, "Nora Vik", "Ida Holm", "Nora Vik was older than Ida Holm."),
+    (FIRST, "Nora Vik", "Ida Holm", "Nora Vik was born nine years earlier than Ida Holm."),
+    (FIRST, "Nora Vik", "Ida Holm", "Of Ida Holm and Nora Vik, Nora Vik was born first."),
+    (FIRST, "Nora Vik", "Ida Holm", "Ida Holm was not born first, but Nora Vik was."),
+    (FIRST, "Nora Vik", "Ida Holm", "Although Ida Holm died later, Nora Vik was born first."),
+    (
+        OLDER,
+        "Stone Bridge",
+        "Iron Bridge",
+        "Unlike the Iron Bridge, the Stone Bridge is from 1740. It is the Stone Bridge.",
+    ),
+    (OLDER, "Stone Bridge", "Iron Bridge", "The Stone Bridge, since the Iron Bridge is from 1810."),
+    (
+        OLDER,
+        "Stone Bridge",
+        "Iron Bridge",
+        "The older bridge between the Iron Bridge and the Stone Bridge is the Stone Bridge.",
+    ),
+    (BELLS, "Crown House", "Swan Inn", "Crown House was named after its bells, but Swan Inn was not."),
+    (BELLS, "Crown House", "Swan Inn", "Swan Inn was not named after its bells, Crown House was."),
+    (BELLS, "Crown House", "Swan Inn", "Crown House, unlike Swan Inn, was named after its bells."),
     (BELLS, "Crown House", "Swan Inn", "Swan Inn lies by a lake. Thus, Crown House was named after its bells."),
 ]
 # texts that say neither of the two: what they know of both is no answer
@@ -1427,6 +1496,7 @@ NEITHER = [
     (FIRST, "Ida Holm", "Nora Vik", "Ida Holm was born in 1985. Nora Vik was born in 1976."),
     (FIRST, "Ida Holm", "Nora Vik", "Ida Holm was born in 1985, nine years after Nora Vik."),
     (BOOKS, "Ida Holm", "Nora Vik", "Ida Holm has written six books, while Nora Vik has written seven."),
+    (FIRST, "Ida Holm", "Nora Vik", "Nora Vik was born after her sister. She is older than Ida Holm."),
     (
         OLDER,
         "Iron Bridge",
@@ -1505,6 +1575,11 @@ def test_of_two_names_in_a_question_the_one_counts_that_the_answer_says(
 ) -> None:
     assert grade(reply, "stop", said, "text", question=question).outcome == "correct"
     assert grade(reply, "stop", other, "text", question=question).outcome in NOT_RIGHT
+
+
+def test_a_text_that_denies_a_name_and_says_the_other_one_of_two_is_wrong() -> None:
+    for reply in ("It was not Ida Holm; it was Nora Vik.", "Nora Vik was born first, not Ida Holm."):
+        assert grade(reply, "stop", "Ida Holm", "text", question=FIRST).outcome == "incorrect"
 
 
 @pytest.mark.parametrize(("question", "one", "other", "reply"), NEITHER)

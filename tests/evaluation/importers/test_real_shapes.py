@@ -338,7 +338,8 @@ def test_the_golds_of_a_sample_are_its_targets_without_white_space(
 
 
 @pytest.mark.parametrize(
-    "content", ["It is 7.", [{"type": "reasoning", "reasoning": "Is it 8?"}, {"type": "text", "text": "It is 7."}]]
+    "content",
+    ["It is 7.", ["It is 7."], [{"type": "reasoning", "reasoning": "Is it 8?"}, {"type": "text", "text": "It is 7."}]],
 )
 def test_a_log_without_completions_has_the_response_in_its_message(content: Any, tmp_path: Path) -> None:
     message = {"role": "assistant", "content": content}
