@@ -172,7 +172,8 @@ def rate_interval(values: Sequence[bool], clusters: Sequence[Hashable]) -> Inter
 
     Clopper-Pearson with as many cases as would give the clustered variance (``dependence``) were they independent,
     reduced by the squared ratio of t quantiles; at least as many as clusters whose cases all agree are worth, since
-    nothing varies more. Equal outcomes show no variance; there it is that number.
+    nothing varies more (where labels cross, cases that one kind of label decides may, so the variance that was found
+    counts as well). Equal outcomes show no variance; there it is that number.
     """
     n = len(values)
     if dependence.alone(clusters):
@@ -188,8 +189,10 @@ def rate_interval(values: Sequence[bool], clusters: Sequence[Hashable]) -> Inter
         quantiles = (stats.t.ppf((1 + CONFIDENCE) / 2, df) for df in (n - 1, fit.used))
         ratio = next(quantiles) / next(quantiles)
         known = np.divide(rate * (1 - rate), fit.error**2, out=np.array(np.inf), where=fit.error > 0)
+        method = "korn-graubard"
+        if fit.method == dependence.CROSSED:
+            least, method = min(least, float(known)), "korn-graubard, crossed"
         effective = min(max(float(known) * ratio**2, least), float(n))
-        method = "korn-graubard, crossed" if fit.method == dependence.CROSSED else "korn-graubard"
     tail, hits = (1 - CONFIDENCE) / 2, effective * rate
     low = 0.0 if rate == 0 else float(stats.beta.ppf(tail, hits, effective - hits + 1))
     high = 1.0 if rate == 1 else float(stats.beta.ppf(1 - tail, hits + 1, effective - hits))

@@ -238,7 +238,7 @@ def _conflation(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) -> 
         note="single_gate_failure - residual_failure" + ("; bounds: of the two rates apart" if is_open else ""),
         bounds=(ends[0], ends[1]) if is_open else None,
         possible=(-1, 1),
-        others=((1, 0, 0, 0), (1, 1, 0, 0), (1, 0, 1, 0), (1, 1, 1, 1), (1, 0.5, 0.5, 0.5)),
+        others=((1, 0, 0, 0), (1, 1, 0, 0), (1, 0, 1, 0), (1, 1, 1, 1), (1, 0.5, 0.5, 0.5), (1, 0.5, 0.5, 0)),
     )
 
 

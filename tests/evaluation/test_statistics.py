@@ -122,6 +122,18 @@ def test_rare_outcomes_in_few_clusters_leave_the_rate_open() -> None:
     assert missed < 16, "24 if the skewness of clusters is left out"
 
 
+@pytest.mark.parametrize("hits", range(1, 8))
+def test_where_labels_cross_and_one_kind_decides_cases_are_worth_no_more_than_its_labels(hits: int) -> None:
+    found = st.rate_interval(
+        [template < hits for template in range(8) for _ in range(24)],
+        [frozenset([("template", t), ("entity", e)]) for t in range(8) for e in range(24)],
+    )
+    eight = st.clopper_pearson(hits, 8)
+    assert eight.low is not None and eight.high is not None
+    assert found.method == "korn-graubard, crossed"
+    assert eight.low in found and eight.high in found, "eight templates, each all right or all wrong"
+
+
 @given(
     hs.lists(hs.tuples(hs.booleans(), hs.booleans(), hs.integers(0, 4)), min_size=1, max_size=25),
     hs.integers(0, 3),

@@ -115,6 +115,7 @@ MUTANTS = (
     Mutant(E, "effective number of cases is the number of clusters", "return len(labels) ** 2 / float((np.bincount(joined(labels)) ** 2).sum())", "return float(len(set(joined(labels).tolist())))", STATISTICS + " -k equal_outcomes"),
     Mutant(E, "apart forgets all but the last labels", "taken |= names\n            kept.append(i)", "taken = names\n            kept.append(i)", DEPENDENCE + " -k apart"),
     Mutant(E, "rates of skewed clusters with plain degrees of freedom", "for df in (n - 1, fit.used))", "for df in (n - 1, fit.freedom))", STATISTICS + " -k rare_outcomes"),
+    Mutant(E, "cases that one kind of crossed label decides count for more", 'least, method = min(least, float(known)), "korn', 'method = "korn', STATISTICS + " -k one_kind"),
     Mutant(E, "clusters may be worth more than their cases", "effective = min(max(float(known) * ratio**2, least), float(n))", "effective = max(float(known) * ratio**2, least)", STATISTICS + " -k balance"),
     Mutant(E, "differences beyond one", "return interval.within(-1, 1)", "return interval", STATISTICS + " -k beyond"),
     Mutant(E, "d50 interpolates from the first depth", "start = depths[i - 1]\n", "start = depths[0]\n", STATISTICS + " -k d50"),

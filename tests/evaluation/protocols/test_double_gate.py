@@ -501,5 +501,10 @@ def test_differences_that_no_case_changes_are_bounded_by_the_share_of_other_case
         )
     alone = got(reduced(right), "conflation")
     assert alone.value == 0 and alone.high == pytest.approx(other) and -other < (alone.low or 0) < 0
+    mirrored = got(reduced(wrong), "conflation")
+    assert mirrored.value == 0 and (mirrored.low, mirrored.high) == (
+        pytest.approx(-other),
+        pytest.approx(-(alone.low or 0)),
+    )
     near = [replace(row, cluster=f"fact {row.case in 'abc'}") for row in right]
     assert got(compare(near, near).metrics, "delta_comp").low is None, "two clusters carry no interval"
