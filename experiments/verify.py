@@ -20,7 +20,7 @@ from ..files import read_csv, to_csv
 from ..terminal import Bar, how_many, no_bar
 from .console.printing import Reporter
 from .evaluating.evaluate import rescore
-from .run.provenance import n_runs
+from .run.provenance import n_runs, source_hash
 from .run.reader import RunData, missing
 
 _COPIED = ("manifest.json", "config.yaml", "cases.jsonl")
@@ -82,6 +82,12 @@ def verify(folder: str | Path, progress: Bar = no_bar) -> Verified:
             problems += [*_case_sets(run, again), *_probed(run)]
     figures = [*_figures(run, notes, progress)]
     problems += [problem for _, problem in figures if problem is not None]
+    made = run.manifest.composcope
+    if problems and made.get("source") not in (None, source_hash()):
+        notes.append(
+            f"the run was made with other code of composcope (commit {str(made.get('commit'))[:8]}): rules and "
+            f"intervals may have changed since; `composcope score {run.name}` grades and counts it again"
+        )
     counts = (len(journal.responses), len(run.graded), len(stored.metrics), len(figures))
     return Verified(run.name, *counts, tuple(problems), tuple(notes))
 

@@ -176,6 +176,20 @@ def test_what_does_not_follow_from_the_answers_is_named(
     assert named in capsys.readouterr().out
 
 
+def test_what_differs_in_a_run_of_other_code_may_differ_because_of_the_code(run: Path) -> None:
+    def of_other_code(manifest: dict[str, Any]) -> None:
+        manifest["composcope"] |= {"source": "0" * 64, "commit": "abcdef0123"}
+
+    edit_json("manifest.json", of_other_code)(run)
+    assert not verify(run).problems and not verify(run).notes, "nothing differs"
+    change = edit_json("metrics.json", first_of("composition", low=0.25))
+    change(run)
+    (note,) = verify(run).notes
+    assert "commit abcdef01" in note and f"composcope score {run.name}" in note
+    edit_json("manifest.json", lambda manifest: manifest["composcope"].pop("source"))(run)
+    assert not verify(run).notes, "an older manifest does not say which code it was"
+
+
 def test_an_altered_answer_is_found_by_its_checksum(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     edit("journal/*.jsonl", "the final answer is: 3", "the final answer is: 4")(run)
     assert main(["verify", str(run)]) == 1
