@@ -320,7 +320,7 @@ def _absent(first: str, golds: Sequence[str]) -> NameVerdict:
     if any(spellings.initials(given, words(g)) or spellings.initials(g, words(given)) for g in golds):
         return NameVerdict(None, "initials of the name")
     bare_words = tuple("-" if w in view.FINITE | view.SENTENCE_WORDS else w for w in words(first))  # not "was held on"
-    if any(spellings.spells_out(bare_words, gold) for gold in golds):
+    if spellings.spells_out(bare_words, golds):
         return NameVerdict(None, "initials of the name")
     return NameVerdict(False, "another answer")
 

@@ -6,6 +6,7 @@ Applied to an answer and to the right answer before they are compared, so a spel
 """
 
 import re
+from collections.abc import Sequence
 
 from . import words
 
@@ -161,8 +162,11 @@ def initials(short: str, name: tuple[str, ...]) -> bool:
 _INITIALS = re.compile(r"\b[A-Z]{3,6}\b")
 
 
-def spells_out(said: tuple[str, ...], gold: str) -> bool:
-    """Whether the words of a sentence have the initials that a gold answer consists of: "WHO", "MLP and CNN"."""
+def spells_out(said: tuple[str, ...], golds: Sequence[str]) -> bool:
+    """Whether the words of a sentence have the initials that gold answers consist of: "WHO", "MLP and CNN".
+
+    Where one of them is written out ("dirham" beside "AED"), "Arab Emirates dollar" is another answer.
+    """
     letters = "".join(w[0] for w in said if w not in ("of", "and", "for"))
-    alone = not re.sub(r"\band\b|\W", "", _INITIALS.sub("", gold))
-    return alone and any(short.lower() in letters for short in _INITIALS.findall(gold))
+    alone = not any(re.sub(r"\band\b|\W", "", _INITIALS.sub("", gold)) for gold in golds)
+    return alone and any(short.lower() in letters for gold in golds for short in _INITIALS.findall(gold))

@@ -169,3 +169,10 @@ def test_words_that_only_look_like_short_forms_stay() -> None:
 
 def test_roman_numerals() -> None:
     assert [roman(n) for n in ("I", "IV", "IX", "XIV", "XIX", "XXXVIII")] == [1, 4, 9, 14, 19, 38]
+
+
+def test_words_with_the_initials_of_a_code_are_another_answer_where_the_name_is_written_out_too() -> None:
+    """The code alone (AED) leaves "Arab Emirates dollar" open; beside "dirham" it does not."""
+    said = "The currency of the United Arab Emirates is the UAE Dollar."
+    assert grade(said, "stop", "AED", "text").outcome == "invalid"
+    assert grade(said, "stop", "dirham", "text", aliases=("UAE dirham", "AED")).outcome == "incorrect"
