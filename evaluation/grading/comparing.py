@@ -7,11 +7,9 @@ A comparison gives None where a text has no answer of its type, and an undecided
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import replace
 
 from ...errors import InputError
-from ..asks import Grade
 from ..options import letter_of
 from . import (
     affirming,
@@ -24,14 +22,15 @@ from . import (
     lists,
     names,
     numbers,
-    numeric_answer,
     peoples,
+    quantities,
     roles,
     statements,
     text,
     units,
     words,
 )
+from .verdicts import Asked, Said, Verdict, right, undecided, wrong
 from .view import HALF
 
 _ARROW = re.compile(r"\s(?:->|=>|\u2192|\u21d2|\u27f6|\u2794)\s")
@@ -40,133 +39,13 @@ _YEAR = re.compile(r"\W*(?:1\d{3}|20\d\d)\W*")
 _FRACTION = re.compile(r"(?<![\d/])-?\d+\s?/\s?\d+(?![\d/])")
 _RATIO = re.compile(r"\d+\s?:\s?\d+")
 _THOUSANDS = re.compile(r"(?<![\d.,])[12],\d{3}(?![\d,])")
-Verdict = Grade | None
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What an answer is compared with."""
-
-    golds: tuple[str, ...]
-    options: tuple[tuple[str, str], ...] = ()
-    question: str | None = None
-    consistency: bool = False
-
-
-@dataclass(frozen=True)
-class Said:
-    """A text that may hold the answer."""
-
-    text: str
-    rest: str = ""
-    """The same text and what follows it."""
-    cued: bool = False
-
-
-def _right(answer: str, match: str) -> Grade:
-    return Grade("correct", answer, match)
-
-
-def _wrong(answer: str, reason: str | None = None) -> Grade:
-    return Grade("incorrect", answer, None, reason)
-
-
-def undecided(answer: str, reason: str) -> Grade:
-    return Grade("invalid", answer, None, reason)
 
 
 def _number(said: Said, asked: Asked) -> Verdict:
-    said = replace(said, text=units.as_asked(said.text, asked.golds, asked.question))
-    found = _quantity(said, asked)
-    several, q = found is not None and found.reason == "several numbers", asked.question
-    lost = found is not None and found.outcome == "incorrect" and not said.cued
-    row = q and ((several and roles.field(said.text, q)) or (lost and statements.number(said.text, q)))
-    one = row and len(numbers.candidates(numbers.normalized(row))) == 1  # not "by $20, so it costs $5"
-    if row and one and (own := _quantity(Said(row, cued=True), asked)) and own.outcome == "correct":
-        return own
-    decided = found is None or said.cued or not q or not (several or found.outcome == "correct")
-    other = not decided and roles.elsewhere(said.text, asked.golds, q or "")
-    return undecided(said.text, statements.ELSEWHERE) if other else found
-
-
-def _quantity(said: Said, asked: Asked) -> Verdict:
-    wanted = [numbers.parse(g) if formulas.is_plain_number(g) else None for g in asked.golds]
-    if wanted[0] is None:
-        return _formula(said, asked)
-    golds = units.in_unit([w for w in wanted if w is not None], asked.question)
-    own = roles.own_number(said.rest or said.text, asked.question) if asked.question else None
-    if own is not None and (number := numbers.parse(own)) is not None:
-        return _right(own, "numeric") if any(numbers.equal(number, w) for w in golds) else _wrong(own)
-    found = numeric_answer.announced(said.text, said.rest) if said.cued else numeric_answer.uncued(said.text)
-    if found.number is None and found.reason == "no-answer" and (place := words.ordinal(said.text)) is not None:
-        found = numeric_answer.QuantityReading(numbers.Number(Fraction(place), 0, 0, word=True))
-    if found.number is None and found.reason == "no-answer" and units.none_of(said.text, asked.question):
-        found = numeric_answer.QuantityReading(numbers.Number(Fraction(0), 0, 0, word=True))
-    if found.number is None:
-        return _no_number(said.text, found, golds)
-    plain = numbers.normalized(said.text[:HALF])
-    shown = numbers.show(number := units.converted(plain, found.number, golds) or found.number)
-    same = number, *units.not_given(found.same, number, asked.question)
-    if any(numbers.equal(n, w) or units.rounded(n, w) for n in same for w in golds):
-        doubtful = units.percent_in_doubt(number, golds, asked.question)
-        return undecided(said.text, "two readings") if doubtful else _right(shown, "numeric")
-    # an answer that is a formula ("\sqrt{16}") may still equal a plain gold number
-    if re.search(r"\\(?:sqrt|pi|sum|binom)", said.text[:400]) and formulas.available_here():
-        if any(formulas.verify(said.text[:400], g) for g in asked.golds):
-            return _right(said.text, "math-verify")
-    if any(numbers.equal(n, w) for n in found.rivals for w in golds):
-        said_ = (number, *found.rivals)
-        if units.only_new(said_, golds, asked.question) or units.only_in_unit(said_, golds, asked.question):
-            return _right(numbers.show(golds[0]), "numeric")  # the others repeat the question
-        other = units.another_in_unit(said_, golds, asked.question)
-        return undecided(said.text, statements.ELSEWHERE if other else "several numbers")
-    if any(numbers.may_equal(number, w) or units.nearly(number, w) for w in golds) or units.duration(number, golds):
-        return undecided(said.text, "two readings")
-    held = numbers.find_all(plain)
-    if any(numbers.equal(n, w) and numbers.same_quantity(n, number) for n in held for w in golds):
-        return _right(shown, "numeric")  # 24 hours = 1440 minutes
-    if number.dozen and any(n.value == number.value and numbers.equal(n, w) for n in held for w in golds):
-        return _right(shown, "numeric")  # 36 is three dozen
-    if not number.percent and any(units.may_be_a_share(n, w, asked.question) for n in held for w in golds):
-        return undecided(said.text, "another unit")
-    if any(units.may_be_in_another_unit(number, w, asked.question) for w in golds):
-        return undecided(said.text, "another unit")
-    if not number.word and any(numbers.equal(n, w) for n in held if n.word and n.value != 1 for w in golds):
-        if units.only_new(held, golds, asked.question):
-            return _right(numbers.show(golds[0]), "numeric")
-        return undecided(said.text, "several numbers")  # digits were read, the gold is in words; "one" is a pronoun
-    unit = number.dimension and golds[0].dimension and number.dimension != golds[0].dimension
-    return _wrong(shown, "unit" if unit else None)
-
-
-def _no_number(segment: str, found: numeric_answer.QuantityReading, golds: Sequence[numbers.Number]) -> Verdict:
-    spelled = [n for n in numbers.find_all(numbers.normalized(segment[:HALF])) if n.word and n.value != 1]
-    if any(numbers.equal(n, w) for n in (*found.rivals, *(spelled if found.reason == "bound" else ())) for w in golds):
-        return undecided(segment, found.reason or "several numbers")
-    if found.reason == "loose bound":
-        return _wrong(segment, "bound")
-    if found.reason in ("hedged", "bound"):
-        return _wrong(segment, found.reason)
-    return undecided(segment, "expression without a result") if found.reason == "expression" else None
-
-
-def _formula(said: Said, asked: Asked) -> Verdict:
-    golds = asked.golds
-    if formulas.is_formula(golds[0], asked.question):
-        found = formulas.read(said.text, golds, asked.question, said.cued)
-        if found is None or found.right is None:
-            return undecided(said.text, found.how) if found else None
-        return _right(said.text, found.how) if found.right else _wrong(said.text)
-    segment = said.text
-    if not re.search(r"\d|\\", golds[0]):
-        return _name(Said(segment, cued=True), asked)
-    if any(re.sub(r"[\s$]", "", segment.rstrip(".")) == re.sub(r"[\s$]", "", g) for g in golds):
-        return _right(segment, "exact")
-    if not formulas.available_here():
-        return undecided(segment, "math-verify needs the main thread")
-    verdicts = [formulas.verify(segment[:2000], g) for g in golds]
-    unread = all(v is None for v in verdicts)
-    return _right(segment, "math-verify") if any(verdicts) else None if unread else _wrong(segment)
+    gold = asked.golds[0]
+    worded = not re.search(r"\d|\\", gold) and not formulas.is_formula(gold, asked.question)
+    name = worded and (not formulas.is_plain_number(gold) or numbers.parse(gold) is None)
+    return _name(Said(said.text, cued=True), asked) if name else quantities.compare(said, asked)
 
 
 def _date(said: Said, asked: Asked) -> Verdict:
@@ -175,21 +54,15 @@ def _date(said: Said, asked: Asked) -> Verdict:
     wanted = [d for g in asked.golds if (d := dates.parse(g)) is not None]
     if not wanted:
         return _name(said, asked)
-    found = dates.announced(said.text, said.rest) if said.cued else dates.uncued(said.text)
     given = dates.find_all(asked.question or "")
-    if found.lead and asked.question and (sentence := echo.focus(said.text, asked.question)):
-        found = dates.announced(sentence)
-        if found.date and found.date.day and any(dates.compare(d, found.date) for d in given):
-            found = dates.uncued(sentence)  # "25 February plus 10 days is 6 March"
-    if found.date and found.date.year is None and asked.question:  # "19 March", 14 days after 5 March 2024
-        near = [d for d in given if d.year and abs(d.year - (wanted[0].year or 0)) <= 1]
-        found = replace(found, date=replace(found.date, year=wanted[0].year if near else None))
-    verdict = _dated(said, found, wanted, 1 if asked.consistency else 0)
+    verdict = _dated(said, _date_said(said, asked, wanted, given), wanted, 1 if asked.consistency else 0)
+    if said.cued or not asked.question:
+        return verdict
     maybe = verdict is not None and verdict.outcome != "incorrect"
-    part = events.event_part(said.text, asked.question) if asked.question and not said.cued else None
-    named = dates.parse(roles.field(said.text, asked.question) or "") if asked.question and not said.cued else None
+    named = dates.parse(roles.field(said.text, asked.question) or "")
     if named and named.sure and maybe and not any(dates.compare(named, d) for d in (*wanted, *given)):
         return undecided(said.text, statements.ELSEWHERE)
+    part = events.event_part(said.text, asked.question)
     if part is None:
         return verdict
     own = dates.announced(part)
@@ -200,34 +73,49 @@ def _date(said: Said, asked: Asked) -> Verdict:
     return undecided(said.text, "the date of another event") if maybe and (again or not part) else verdict
 
 
+def _date_said(
+    said: Said, asked: Asked, wanted: Sequence[dates.Date], given: Sequence[dates.Date]
+) -> dates.DateReading:
+    """The date that a text gives; one without a year has that of a date ``given`` by the question."""
+    found = dates.announced(said.text, said.rest) if said.cued else dates.uncued(said.text)
+    if found.lead and asked.question and (sentence := echo.focus(said.text, asked.question)):
+        found = dates.announced(sentence)
+        if found.date and found.date.day and any(dates.compare(d, found.date) for d in given):
+            found = dates.uncued(sentence)  # "25 February plus 10 days is 6 March"
+    if found.date and found.date.year is None and asked.question:  # "19 March", 14 days after 5 March 2024
+        near = [d for d in given if d.year and abs(d.year - (wanted[0].year or 0)) <= 1]
+        return replace(found, date=replace(found.date, year=wanted[0].year if near else None))
+    return found
+
+
 def _dated(said: Said, found: dates.DateReading, wanted: Sequence[dates.Date], tolerance: int) -> Verdict:
     if found.date is None and found.reason == "no-answer":
         return None
     for date in (found.date, found.lead):
         matches = [m for gold in wanted if date and (m := dates.compare(date, gold, tolerance)) is not None]
         if date is not None and matches:
-            return _right(dates.show(date), matches[0])
+            return right(dates.show(date), matches[0])
     if found.date is None and found.reason == "hedged" and dates.within(said.text, wanted):
-        return _right(said.text, "date")
+        return right(said.text, "date")
     if any(dates.compare(d, gold, tolerance) for d in found.rivals for gold in wanted):
         return undecided(said.text, "several dates")
     if (other := dates.other_reading(found.date)) and any(dates.compare(other, gold, tolerance) for gold in wanted):
         return undecided(said.text, "two readings")
     if found.date is None:
-        return _wrong(said.text, found.reason)
-    return _wrong(dates.show(found.date), "incomplete" if dates.incomplete(found.date, wanted[0]) else None)
+        return wrong(said.text, found.reason)
+    return wrong(dates.show(found.date), "incomplete" if dates.incomplete(found.date, wanted[0]) else None)
 
 
 def _text(said: Said, asked: Asked) -> Verdict:
     """A name or phrase. A gold answer that is a number, a date, or yes or no is compared as that type."""
     if formulas.is_formula(asked.golds[0], asked.question):
-        return _formula(said, asked) or undecided(said.text, "no formula")  # what same() ignores counts here
+        return formulas.compare(said, asked) or undecided(said.text, "no formula")  # what same() ignores counts here
     exact = any(text.same(said.text[:400], gold) for gold in asked.golds)
     # words where a number or a date is asked for are another answer
-    found = _right(said.text, "exact") if exact else _kind(asked.golds[0])(said, asked) or _name(said, asked)
-    right = found is not None and found.outcome == "correct"
-    other = text.other_marks(said.text, asked.golds, asked.question) if right else None
-    return _wrong(said.text, other) if other else found
+    found = right(said.text, "exact") if exact else _kind(asked.golds[0])(said, asked) or _name(said, asked)
+    held = found is not None and found.outcome == "correct"
+    other = text.other_marks(said.text, asked.golds, asked.question) if held else None
+    return wrong(said.text, other) if other else found
 
 
 def _year(said: Said, asked: Asked) -> Verdict:
@@ -285,7 +173,7 @@ def _years(said: Said, asked: Asked) -> Verdict:
     plain = replace(said, text=words.with_dashes(said.text), rest=words.with_dashes(said.rest))
     spans = words.spans(plain.text)
     found = _name(plain, replace(asked, golds=golds))
-    return _wrong(said.text) if found and len(spans) == 1 and not spans & {*golds} else found
+    return wrong(said.text) if found and len(spans) == 1 and not spans & {*golds} else found
 
 
 def _kind(gold: str) -> Callable[[Said, Asked], Verdict]:
@@ -319,16 +207,16 @@ def _name(said: Said, asked: Asked) -> Verdict:
     if not found.right and peoples.asks_for_nationality(asked.question):
         if any(peoples.is_of(said.text, gold) for gold in asked.golds):
             abroad = peoples.born_in_another(said.text, asked.golds)
-            return undecided(said.text, "named in passing") if abroad else _right(said.text, "contained")
+            return undecided(said.text, "named in passing") if abroad else right(said.text, "contained")
         if any(peoples.country_of(text.normalize(said.text), text.normalize(gold)) for gold in asked.golds):
             return undecided(said.text, "a country for its people")
     two = statements.of_two(said.text, asked.golds, asked.question, found.right) if found.how != "exact" else None
     if two is not None:
-        return _right(said.text, "contained") if two else undecided(said.text, statements.OTHER)
+        return right(said.text, "contained") if two else undecided(said.text, statements.OTHER)
     if found.right is None:
         value = roles.field(said.text, asked.question) if asked.question else None
         same = value and any(text.same(value, g) for g in asked.golds)
-        return _right(value, "exact") if value and same else undecided(said.text, found.how)
+        return right(value, "exact") if value and same else undecided(said.text, found.how)
     if found.right and found.how == "contained" and asked.question:
         if _ARROW.search(said.text) and "\n" not in said.text.strip():
             last = names.uncued(_ARROW.split(said.text.strip())[-1], asked.golds)
@@ -341,7 +229,7 @@ def _name(said: Said, asked: Asked) -> Verdict:
             return undecided(said.text, "part of another name")
     if not found.right and peoples.in_another_language(said.text, asked.golds):
         return undecided(said.text, "another language")
-    return _right(said.text, found.how) if found.right else _wrong(said.text)
+    return right(said.text, found.how) if found.right else wrong(said.text)
 
 
 def _list(said: Said, asked: Asked) -> Verdict:
@@ -364,7 +252,7 @@ def _boolean(said: Said, asked: Asked) -> Verdict:
     if given is None:
         return None
     shown = "yes" if given else "no"
-    return _right(shown, "exact") if given == wanted else _wrong(shown)
+    return right(shown, "exact") if given == wanted else wrong(shown)
 
 
 def _choice(said: Said, asked: Asked) -> Verdict:
@@ -379,14 +267,14 @@ def _choice(said: Said, asked: Asked) -> Verdict:
     given = asked.options
     found = choices.announced(said.text, said.rest, given) if said.cued else choices.uncued(said.text, given)
     if found.reason == "none of the options":
-        return _wrong(said.text, found.reason)
+        return wrong(said.text, found.reason)
     if found.reason == "letter and text differ" and not choices.holds(said.text, wanted, asked.options):
-        return _wrong(said.text, found.reason)  # whichever of them is meant
+        return wrong(said.text, found.reason)  # whichever of them is meant
     if found.reason == "no-answer" and (polar := choices.polar(wanted, asked.options)):
         return _boolean(said, replace(asked, golds=(polar,)))
     if found.letter is None:
         return None if found.reason == "no-answer" else undecided(said.text, found.reason or "no-answer")
-    return _right(found.letter, "letter") if found.letter == wanted else _wrong(found.letter)
+    return right(found.letter, "letter") if found.letter == wanted else wrong(found.letter)
 
 
 COMPARISONS: dict[str, Callable[[Said, Asked], Verdict]] = {

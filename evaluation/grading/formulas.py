@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ..graded import Graded
 from . import cues, numbers, text, words
+from .verdicts import Asked, Said, Verdict, right, undecided, wrong
 from .view import fold
 
 _FUNCTIONS = frozenset("sin cos tan cot sec log ln exp sqrt pi arcsin arccos arctan sinh cosh tanh frac".split())
@@ -82,6 +83,23 @@ def is_formula(gold: str, question: str | None = None) -> bool:
         return re.search(r"\d", bare) is not None
     called = any(w in _FUNCTIONS for w in re.findall(r"[A-Za-z]+", plain))
     return called or ("-" in bare.strip()[1:] and not re.search(r"[A-Z]", bare))
+
+
+def compare(said: Said, asked: Asked) -> Verdict:
+    """The verdict on a text where the gold answers are formulas, or terms that math-verify reads."""
+    golds, segment = asked.golds, said.text
+    if is_formula(golds[0], asked.question):
+        found = read(segment, golds, asked.question, said.cued)
+        if found is None or found.right is None:
+            return undecided(segment, found.how) if found else None
+        return right(segment, found.how) if found.right else wrong(segment)
+    if any(re.sub(r"[\s$]", "", segment.rstrip(".")) == re.sub(r"[\s$]", "", g) for g in golds):
+        return right(segment, "exact")
+    if not available_here():
+        return undecided(segment, "math-verify needs the main thread")
+    verdicts = [verify(segment[:2000], g) for g in golds]
+    unread = all(v is None for v in verdicts)
+    return right(segment, "math-verify") if any(verdicts) else None if unread else wrong(segment)
 
 
 def read(said: str, golds: Sequence[str], question: str | None, cued: bool) -> FormulaVerdict | None:

@@ -18,9 +18,10 @@ from ..options import in_question
 from ..prompts import ABSTENTION, ANSWER_CUE
 from ..text_files import literal
 from . import cues, echo, names, statements, text, view
-from .comparing import COMPARISONS, Asked, Said, Verdict, undecided
+from .comparing import COMPARISONS
 from .extract import CODE, Extracted, extract, in_lines
 from .spellings import has_another_remark, short_forms
+from .verdicts import Asked, Said, Verdict, undecided
 from .view import plain, visible
 
 _DECLINED_WORDS = 40
