@@ -64,32 +64,16 @@ def extract(
     rule = PAIR_Q1 if format == PAIR_Q1 else FORMATS[format].extract if format in FORMATS else None
     if rule is None:
         raise InputError(f"format {format!r} is not known; use one of {', '.join([*FORMATS, PAIR_Q1])}")
-    shown = view.visible(text)
-    called = shown and not (shown := view.without_tool_calls(shown))
     cut = finish_reason == "length" and not view.ends_its_turn(text)
-    if shown is None:
-        return Extracted((), reason="truncated" if cut else "unclosed-thinking")
-    if called or _is_call(shown):
-        return Extracted((), reason="tool-call")
-    if not shown:
-        return Extracted((), reason="truncated" if cut else "empty")
-    if not (shown := view.without_programs(shown).strip()):
-        return Extracted((), reason="truncated" if cut else "program without output")
+    shown, missing = _shown(text)
+    if missing is not None:
+        return Extracted((), reason="truncated" if cut and missing != "tool-call" else missing)
     if rule == "xml":
         return _xml(shown, cut)
-    if question and (own := _OWN_QUESTION.match(shown)):
-        if own["question"].split() != question.split() and not echo.repeats(own["question"], question):
-            return Extracted((), reason="another-question")
-        shown = shown[own.end() :] if own["question"].endswith("?") else shown
-    # a completion model that continued with the next question has finished the answer before it
-    shown, later = view.before_next_question(shown)
-    if question and not later and (first := _BARE.match(shown)) and echo.asks_again(shown[first.end() :], question):
-        shown, later = first[0].strip(), shown[first.end() :]
+    shown, later, missing = _of_the_question(shown, question)
+    if missing is not None:
+        return Extracted((), reason="truncated" if cut and not later and missing == "no-answer" else missing)
     finished = bool(later)
-    shown = echo.after_question(shown, question) if question else shown
-    shown = view.without_beliefs(shown) if not _BELIEVED.search(question or "") else shown
-    if not shown:
-        return Extracted((), reason="truncated" if cut and not finished else "no-answer")
     shown, shortened = view.within_reach(shown)
     first = cues.first_cue(shown) if "Question" in shown else None
     if first is not None and (following := _INLINE_QUESTION.search(shown, first)):
@@ -103,6 +87,37 @@ def extract(
     if not letters and not options.in_question(question or ""):
         found = replace(found, segments=tuple(_own_option(s, shown) for s in found.segments))
     return replace(found, later=later[: view.HALF])
+
+
+def _shown(text: str) -> tuple[str, str | None]:
+    """What a response shows its reader, without thinking, calls of tools and programs; or why it shows nothing."""
+    shown = view.visible(text)
+    if shown is None:
+        return "", "unclosed-thinking"
+    rest = view.without_tool_calls(shown)
+    if (shown and not rest) or _is_call(rest):
+        return "", "tool-call"
+    if not rest:
+        return "", "empty"
+    printed = view.without_programs(rest).strip()
+    return printed, None if printed else "program without output"
+
+
+def _of_the_question(shown: str, question: str | None) -> tuple[str, str, str | None]:
+    """The part of a response that is about the question, and what a completion goes on with after it; or why there is
+    none.
+    """
+    if question and (own := _OWN_QUESTION.match(shown)):
+        if own["question"].split() != question.split() and not echo.repeats(own["question"], question):
+            return "", "", "another-question"
+        shown = shown[own.end() :] if own["question"].endswith("?") else shown
+    # a completion model that continued with the next question has finished the answer before it
+    shown, later = view.before_next_question(shown)
+    if question and not later and (first := _BARE.match(shown)) and echo.asks_again(shown[first.end() :], question):
+        shown, later = first[0].strip(), shown[first.end() :]
+    shown = echo.after_question(shown, question) if question else shown
+    shown = view.without_beliefs(shown) if not _BELIEVED.search(question or "") else shown
+    return shown, later, None if shown else "no-answer"
 
 
 _BELIEVED = re.compile(r"\b(?:think|thought|believe|guess|assume|expect)", re.IGNORECASE)

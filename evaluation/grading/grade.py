@@ -116,60 +116,69 @@ def _run(response_text: str, finish_reason: str) -> Extracted:
 
 
 def _judge(found: Extracted, asked: Asked, answer_type: str, unknowable: bool) -> Grade:
+    """The grade of an extracted answer: whether it declines, says nothing, or gives the gold answer."""
     if not found.segments:
         return Grade("invalid", None, None, found.reason)
     opening = found.segments[0][:_ABSTAINED]
-    right = unknowable or text.normalize(asked.golds[0]) == text.normalize(ABSTENTION)
-    declined = text.abstains(opening)
-    if declined and (right or not any(map(text.abstains, [label for _, label in asked.options] or asked.golds))):
-        new = [g for g in asked.golds if answer_type in _NAMED and not text.holds(asked.question or "", g)]
-        if not right and text.has_any(found.segments[0], new):
-            return undecided(opening, "named in passing")
-        return Grade("correct" if right else "abstained", ABSTENTION, "abstention" if right else None)
-    if text.refuses(opening):
-        return Grade("abstained", opening, None, "refusal")
+    abstention_right = unknowable or text.normalize(asked.golds[0]) == text.normalize(ABSTENTION)
+    if grade_ := _declining(found.segments[0], asked, answer_type, abstention_right):
+        return grade_
     if unknowable:
         return Grade("incorrect", opening, None, "unknowable")
     if found.shortened:
         return Grade("invalid", None, None, "too-long")
-    compare = COMPARISONS[answer_type]
-    # "I do not know" where "unknown" is right
-    unsure = declined and text.abstains(dict(asked.options).get(asked.golds[0].strip(), asked.golds[0]))
     if all(answers_nothing(s, asked.golds, answer_type, asked.question) for s in found.segments):
         below = found.following[0][len(found.segments[0]) :].strip() if found.following else ""
         nothing = not below or answers_nothing(below, asked.golds, answer_type, asked.question)
         if nothing or not found.segments[0].endswith("?"):
             return undecided(opening, "nothing answered")
         found = replace(found, segments=(below,), following=(), cued=False)  # "Answer: Who is it?", and it below
+    # "I do not know" where "unknown" is right
+    declined = text.abstains(opening)
+    unsure = declined and text.abstains(dict(asked.options).get(asked.golds[0].strip(), asked.golds[0]))
     for n, segment in enumerate(found.segments):
         lines = in_lines(segment) if answer_type in _NAMED else None
         said = Said(segment, found.following[n] if n < len(found.following) else "", found.cued)
         said = Said(lines) if lines else said
-        verdict = compare(said, asked)
-        wrong = verdict is not None and verdict.outcome == "incorrect"
-        if wrong and unsure:
-            return undecided(segment, "unknown or not known")
-        if wrong and answer_type == "text" and text.is_sentence(asked.golds[0]):
-            return undecided(segment, "other words than a sentence")
-        if verdict is not None and verdict.outcome == "correct" and answer_type in _NAMED and not right:
-            if text.only_mentions(segment, asked.golds):
-                return undecided(segment, "named in passing")
-            if has_another_remark(segment, asked.golds[0]):
-                return undecided(segment, "another remark")
-        if verdict is not None and _two_guesses(segment, asked, compare):
-            return undecided(segment, "hedged")
-        if (
-            verdict is not None
-            and answer_type == "text"
-            and names.answered_later(found.later, asked.golds, asked.question)
-        ):
+        compare = COMPARISONS[answer_type]
+        if (verdict := compare(said, asked)) is None:
+            continue
+        if doubt := _doubt(verdict, segment, asked, answer_type, unsure, abstention_right):
+            return undecided(segment, doubt)
+        if answer_type == "text" and names.answered_later(found.later, asked.golds, asked.question):
             # the completion asked again and gave the right answer: no rule can decide this
             return verdict if verdict.outcome == "correct" else undecided(segment, "answered later")
-        if verdict is not None:
-            return _in_its_clause(_settled(verdict, said, asked, compare), said, asked, compare)
+        return _in_its_clause(_settled(verdict, said, asked, compare), said, asked, compare)
     if unsure:
         return undecided(opening, "unknown or not known")
     return Grade("abstained", ABSTENTION, None) if declined else Grade("invalid", None, None, "no-answer")
+
+
+def _declining(segment: str, asked: Asked, answer_type: str, right: bool) -> Grade | None:
+    """The grade of an answer that declines to answer, which is ``right`` for some cases; None for any other."""
+    opening = segment[:_ABSTAINED]
+    if text.abstains(opening) and (right or not any(map(text.abstains, [o for _, o in asked.options] or asked.golds))):
+        new = [g for g in asked.golds if answer_type in _NAMED and not text.holds(asked.question or "", g)]
+        if not right and text.has_any(segment, new):
+            return undecided(opening, "named in passing")
+        return Grade("correct" if right else "abstained", ABSTENTION, "abstention" if right else None)
+    return Grade("abstained", opening, None, "refusal") if text.refuses(opening) else None
+
+
+def _doubt(
+    verdict: Grade, segment: str, asked: Asked, answer_type: str, unsure: bool, abstention_right: bool
+) -> str | None:
+    """Why a verdict on a text does not count; None where it does."""
+    if verdict.outcome == "incorrect" and unsure:
+        return "unknown or not known"
+    if verdict.outcome == "incorrect" and answer_type == "text" and text.is_sentence(asked.golds[0]):
+        return "other words than a sentence"
+    if verdict.outcome == "correct" and answer_type in _NAMED and not abstention_right:
+        if text.only_mentions(segment, asked.golds):
+            return "named in passing"
+        if has_another_remark(segment, asked.golds[0]):
+            return "another remark"
+    return "hedged" if _two_guesses(segment, asked, COMPARISONS[answer_type]) else None
 
 
 def _two_guesses(text: str, asked: Asked, compare: Callable[[Said, Asked], Verdict]) -> bool:

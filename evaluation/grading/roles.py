@@ -200,26 +200,59 @@ def _enumerated(text: str, question: str) -> str | None:
 
 def of_another(text: str, golds: Sequence[str], question: str) -> bool:
     """Whether every sentence with a gold answer is about a relation that was not asked for: "His successor was ..."."""
-    asked = f" {normalize(question)} "
     if _in_another_row(text, golds, question) or _says_another(text, golds, question):
         return True
-    held = [f" {normalize(gold)} " for gold in golds]
     parts = [part for s in view.sentences(view.plain(text)) for part in s.split("; ")]
     said = [s for s in parts if has_any(s, golds)]
-    if said and not _NTH.search(question) and all(any(_after(s, g, _IS_NTH) for g in golds) for s in said):
-        return True  # "The Atlantic is the largest, and the Pacific is the second largest."
-    if said and all(_beside_the_head(s, held, view.asked_for(question)) for s in said):
-        return True
-    relations = [m for s in said if (m := _RELATED.search(s) or _OWN_KIND.match(s) or _PHRASE.match(s))]
-    if said and len(relations) == len(said) and not any(_is_asked(m, asked) for m in relations):
-        return True
-    for order, by in _IN_TURN:
-        if said and order.search(question) and all(any(_after(s, g, by) for g in golds) for s in said):
-            return True  # "Tyler was succeeded by Polk" does not say who succeeded Polk
-    kin = [m for s in said if (m := _KIN_OF.search(s)) and f" {normalize(s[m.end() :])} ".startswith(tuple(held))]
-    if said and len(kin) == len(said) and not set(asked.split()) & set(_KIN.split()):
-        return True
-    return "language" in asked and bool(said) and all(any(_as_adjective(s, gold) for gold in golds) for s in said)
+    return bool(said) and any(rule(said, golds, question) for rule in _OF_ANOTHER)
+
+
+def _is_another_in_a_row(said: Sequence[str], golds: Sequence[str], question: str) -> bool:
+    """Another place in an order: "The Atlantic is the largest, and the Pacific is the second largest."."""
+    return not _NTH.search(question) and _all_before(said, golds, _IS_NTH)
+
+
+def _is_beside_the_head(said: Sequence[str], golds: Sequence[str], question: str) -> bool:
+    held = [f" {normalize(gold)} " for gold in golds]
+    return all(_beside_the_head(s, held, view.asked_for(question)) for s in said)
+
+
+def _has_another_relation(said: Sequence[str], golds: Sequence[str], question: str) -> bool:
+    relations = [_RELATED.search(s) or _OWN_KIND.match(s) or _PHRASE.match(s) for s in said]
+    asked = f" {normalize(question)} "
+    return all(m is not None and not _is_asked(m, asked) for m in relations)
+
+
+def _is_in_the_other_order(said: Sequence[str], golds: Sequence[str], question: str) -> bool:
+    """The same order from the other end: "Tyler was succeeded by Polk" does not say who succeeded Polk."""
+    return any(order.search(question) and _all_before(said, golds, by) for order, by in _IN_TURN)
+
+
+def _is_kin(said: Sequence[str], golds: Sequence[str], question: str) -> bool:
+    """A relative of what is asked for, where the question asks for none."""
+    held = tuple(f" {normalize(gold)} " for gold in golds)
+    kin = [m for s in said if (m := _KIN_OF.search(s)) and f" {normalize(s[m.end() :])} ".startswith(held)]
+    return len(kin) == len(said) and not {*normalize(question).split()} & {*_KIN.split()}
+
+
+def _is_an_adjective(said: Sequence[str], golds: Sequence[str], question: str) -> bool:
+    asked_for_language = "language" in normalize(question)
+    return asked_for_language and all(any(_as_adjective(s, gold) for gold in golds) for s in said)
+
+
+_OF_ANOTHER = (
+    _is_another_in_a_row,
+    _is_beside_the_head,
+    _has_another_relation,
+    _is_in_the_other_order,
+    _is_kin,
+    _is_an_adjective,
+)
+
+
+def _all_before(said: Sequence[str], golds: Sequence[str], words: re.Pattern[str]) -> bool:
+    """Whether these words follow a gold answer in each of these sentences."""
+    return all(any(_after(s, g, words) for g in golds) for s in said)
 
 
 def _after(sentence: str, gold: str, words: re.Pattern[str]) -> bool:

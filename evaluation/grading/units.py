@@ -60,28 +60,39 @@ _MOST_CHANCES = 100
 
 def in_unit(golds: Sequence[Number], question: str | None) -> list[Number]:
     """Gold numbers with what the question says in other units, and bare ones with the unit that it asks for."""
-    asked = {u for m in _UNIT.finditer(question or "") if (u := _unit(m[1] or m[2]))}
-    rate = _RATE.search(question or "")
-    if rate and (speed := words.lookup(rate[1] or rate[2])) and speed[0] == "length":
-        asked = {speed}
-    if "nautical" in (question or "").lower():
+    question = question or ""
+    if "nautical" in question.lower():
         return list(golds)  # "nm" is a nautical mile there, and a mile is another one
-    if not asked and _PAID.search(question or ""):
-        signs = {words.UNITS[sign] for sign in words.CURRENCY_SIGNS if sign in (question or "")}
-        asked = signs or {u for u in _named(question) if u in {words.UNITS[sign] for sign in words.CURRENCY_SIGNS}}
-    if not asked and (size := _SIZE.search(question or "")):
-        kind = "mass" if size[0].lower().endswith(("heavy", "weight", "mass")) else "length"
-        asked = {u for u in _named(question) if u[0] == kind}
-    if not asked and (area := _AREA.search(question or "")):
-        power = 2 if area[1].lower() == "area" else 3
-        asked = {(f"length^{power}", f**power) for d, f in _named(question) if d == "length"}
-    golds = [replace(g, repeated=_repeated(g, asked, question or "")) for g in golds]
+    asked = _asked_for(question)
+    golds = [replace(g, repeated=_repeated(g, asked, question)) for g in golds]
     if len(asked) != 1:
         return golds
-    dimension, factor = asked.pop()
-    per = words.per((question or "")[rate.end() :], rate[1] or rate[2]) if rate else None
+    dimension, factor = next(iter(asked))
+    rate = _RATE.search(question)
+    per = words.per(question[rate.end() :], rate[1] or rate[2]) if rate else None
     unit = numbers.UnitAsked(dimension, factor, per)
     return [g if g.dimension or g.percent else replace(g, asked=unit) for g in golds]
+
+
+def _asked_for(question: str) -> set[tuple[str, Fraction]]:
+    """The units that a question asks for, in its words or by what it measures: "How much does it cost?", "How far"."""
+    rate = _RATE.search(question)
+    if rate and (speed := words.lookup(rate[1] or rate[2])) and speed[0] == "length":
+        return {speed}
+    if asked := {u for m in _UNIT.finditer(question) if (u := _unit(m[1] or m[2]))}:
+        return asked
+    if _PAID.search(question):
+        currencies = {words.UNITS[sign] for sign in words.CURRENCY_SIGNS}
+        signs = {words.UNITS[sign] for sign in words.CURRENCY_SIGNS if sign in question}
+        if asked := signs or {u for u in _named(question) if u in currencies}:
+            return asked
+    if size := _SIZE.search(question):
+        kind = "mass" if size[0].lower().endswith(("heavy", "weight", "mass")) else "length"
+        if asked := {u for u in _named(question) if u[0] == kind}:
+            return asked
+    area = _AREA.search(question)
+    power = 3 if area and area[1].lower() == "volume" else 2
+    return {(f"length^{power}", f**power) for d, f in _named(question) if d == "length"} if area else set()
 
 
 def _repeated(gold: Number, asked: set[tuple[str, Fraction]], question: str) -> frozenset[numbers.Written]:
