@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
-from ...evaluation import pipeline
-from ...evaluation.asks import Grade
 from ...evaluation.case import Case
-from ...evaluation.grading import grade
-from ...evaluation.journal import Journal
 from ...terminal import quietly
 from ..config import Serving
 from ..console.printing import Reporter
-from ..evaluating.ask_plan import ask_options, make_protocol
-from ..evaluating.evaluate import bars
 from ..models.target import Loading, ServedTarget, Target, load_local, loading_of
 from ..run import diagnosis as results
-from ..run import locked, one_run, provenance, write_lines
+from ..run import locked, one_run, provenance
 from ..run.diagnosis import FOLDER, Diagnosis, Verdict
 from ..run.reader import RunData, read_run
 from ..run.summary import counted_failures
-from . import asks, behaviour, following, hypotheses, opening, rule, rule_inside, unsettled, variants, weighing
+from . import asks, behaviour, following, hearing, hypotheses, opening, rule, rule_inside, unsettled, weighing
 from .asks import Heard
 from .evidence import Behaviour, Inside, Tally, behaviour_lines, inside_lines
 from .readings import Held, reading_lines
@@ -173,23 +166,12 @@ def diagnosed(data: RunData, target: Target, failing: Sequence[Case], seed: int,
     known, named = list(data.cases.values()), {case.id for case in failing}
     others = [case for case in in_turn(_named(data, [*data.cases])) if case.id not in named]
     at_least = min(OF_SMALL, max(COMPANY, int(QUICK / estimate(target, failing[:1]))))
-    company = others[: max(0, at_least - len(failing))]
-    if company:
-        more = f"{len(company)} other failing case{'s' * (len(company) > 1)}"
-        reporter.say(f"{data.name}: also asking {more} for comparison")
-    groups = {case.id: variants.of(case, known, seed) for case in (*failing, *company)}
-    everyone = [v for group in groups.values() for v in group]
-    write_lines(folder / "variants.jsonl", map(variants.as_row, everyone))
-    right = [variants.Variant(case, "original") for case in matched(data, groups)]
-    answered = _ask(data, target, [*everyone, *right], reporter)
-    successes = [one for one in answered.values() if behaviour.succeeds(one)]
-    for variant in right:
-        del answered[variant.case.id]
-    heard = {id: [answered[v.case.id] for v in group] for id, group in groups.items()}
-    followed = following.shortcuts(heard, known, _others(data, groups))
+    groups = hearing.with_variants(data, failing, others, at_least, seed, reporter)
+    heard, successes, asked = hearing.hear(data, target, groups, reporter)
+    followed = following.shortcuts(heard, known, hearing.heard_in_run(data, labelled_failures(data), groups))
     behaviours = behave(heard, known, successes, followed)
     left = {id: heard[id] for id, b in behaviours.items() if rule.to_open(b)}
-    settings = opening.settings(target, heard, list(answered.values()), seed)
+    settings = opening.settings(target, heard, asked, seed)
     held = opening.readable(target, heard, settings)
     fewest = MANY if any(map(rule_inside.intact, behaviours.values())) else MANY_OF_A_GROUP
     opened = opening.open_cases(target, left, settings, folder, reporter, seed, fewest=fewest) if left else {}
@@ -197,84 +179,35 @@ def diagnosed(data: RunData, target: Target, failing: Sequence[Case], seed: int,
     opened = weighing.uncomputed(opened, behaviours, held, {id: data.cases[id].family for id in opened})
     # Where the answers settle the cause and no text mends the case, the model is opened only for what does.
     settled = _settled(behaviours, known)
-    proved = opening.open_settled(target, heard, settled, list(answered.values()), folder, reporter, seed)
+    proved = opening.open_settled(target, heard, settled, asked, folder, reporter, seed)
     opened |= {id: replace(one, apart=opened[id].apart if id in opened else None) for id, one in proved.items()}
-    wholes = [row for row in data.graded if row.role == "whole" and row.ask in data.responses]
-    answers = {row.case: row.answer or data.responses[str(row.ask)].text.strip() for row in wholes}
+    said = _said_in_run(data)
     verdicts = [
         replace(_verdict(id, behaviours[id], opened.get(id), held.get(id, ())), question=one.case.question,
-                said=answers.get(id, one.text().strip()), gold=one.case.answer)
+                said=said.get(id, one.text().strip()), gold=one.case.answer)
         for id, (one, *_) in heard.items() if id in named
     ]  # fmt: skip
     inside = [i for id, i in opened.items() if id in named]
     mended = {"mended": _sums(b.mended for id, b in behaviours.items() if id in named),
               "interventions": _sums({n: t.own for n, t in i.tests.items()} for i in inside)}  # fmt: skip
-    open_wholes = {c.id for c in _named(data, sorted(unjudged(data)))}
-    every = open_wholes if named <= open_wholes else {case.id for case in labelled_failures(data)} | named
-    counts = {"failures": len(every), "unjudged": len(named & open_wholes), "left_out": sorted(open_wholes - named)}
-    about = {**counts, "hypotheses": followed.rows(), **_about(data, target, seed, time.monotonic() - start), **mended}
+    of = _of_how_many(data, named)
+    about = {**of, "hypotheses": followed.rows(), **_about(data, target, seed, time.monotonic() - start), **mended}
     found = Diagnosis(data.path, verdicts, results.count(verdicts, data.cases), about)
     results.write(found)
     return found
 
 
-def _ask(data: RunData, target: Target, everyone: Sequence[variants.Variant], reporter: Reporter) -> dict[str, Heard]:
-    """Put all questions, and grade the answers as the run does; those in the journal of an earlier diagnosis are not
-    asked for again."""
-    assert data.config is not None, "a run that was imported has been refused"
-    how = replace(ask_options(data.config), prompting=target.prompting)
-    protocol = asks.questions(make_protocol(how), asks.others(everyone))
-    with Journal(data.path / FOLDER / "journal") as journal, bars(reporter) as progress:
-        for warning in journal.warnings:
-            reporter.say(f"{data.name}: {warning}")
-        found = pipeline.evaluate(
-            [v.case for v in everyone], protocol, target.engine, journal, progress=progress,
-            grade=_as_in_run(data),
-        )  # fmt: skip
-    return asks.heard(everyone, found)
+def _said_in_run(data: RunData) -> dict[str, str]:
+    """The answer to the whole of each case in the run itself."""
+    wholes = [row for row in data.graded if row.role == "whole" and row.ask in data.responses]
+    return {row.case: row.answer or data.responses[str(row.ask)].text.strip() for row in wholes}
 
 
-def _as_in_run(data: RunData) -> Callable[..., Grade]:
-    """Grades as the run did. What its judge said of an answer holds where the same answer comes again."""
-    rules = partial(grade, compat=data.counted_now().compat)
-    judged = {}
-    for row in data.graded:
-        if row.match == "judge" and row.ask in data.asks and row.ask in data.responses:
-            ask = data.asks[row.ask]
-            said = Grade(row.outcome, row.answer, row.match, row.reason)
-            judged.setdefault((ask.begun + data.responses[row.ask].text, row.gold, ask.question), said)
-
-    def graded(text: str, finish: str, gold: str, answer_type: str, **asked: Any) -> Grade:
-        return judged.get((text, gold, asked.get("question"))) or rules(text, finish, gold, answer_type, **asked)
-
-    return graded
-
-
-def matched(data: RunData, failing: Iterable[str]) -> list[Case]:
-    """Cases of the failing ones' families that succeed in the run: the control for a part behind the whole's context.
-
-    Only cases with a part that can be asked in this way are useful.
-    """
-    left = Counter({data.cases[id].family: COMPANY for id in failing})
-    found = []
-    for id, case in data.cases.items():
-        roles = ["whole", *(f"part:{i}" for i in range(len(case.parts)))]
-        right = all(data.outcomes.get(id, {}).get(role) == "correct" for role in roles)
-        if right and left[case.family] and any(asks.behind_context(case, i) for i in range(len(case.parts))):
-            left[case.family] -= 1
-            found.append(case)
-    return found
-
-
-def _others(data: RunData, asked: Iterable[str]) -> dict[str, list[Heard]]:
-    """The run's other failing cases, with the run's own answers: more of them to tell a shortcut from luck.
-
-    Answers that were drawn at a temperature are left out, as the questions of a diagnosis get the likeliest ones.
-    """
-    if data.config is None or data.config.asking.temperature:
-        return {}
-    left = [variants.Variant(case, "original") for case in labelled_failures(data) if case.id not in set(asked)]
-    return {id: [one] for id, one in asks.heard(left, data).items() if one.fails}
+def _of_how_many(data: RunData, named: set[str]) -> dict[str, Any]:
+    """How many failures the run has, and which of those without a verdict of the grader were left out."""
+    open_wholes = {c.id for c in _named(data, sorted(unjudged(data)))}
+    every = open_wholes if named <= open_wholes else {case.id for case in labelled_failures(data)} | named
+    return {"failures": len(every), "unjudged": len(named & open_wholes), "left_out": sorted(open_wholes - named)}
 
 
 def behave(

@@ -6,12 +6,13 @@ from itertools import zip_longest
 from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from ...evaluation.metrics import Metric
 from ...evaluation.protocols.counting import items
 from ...evaluation.protocols.scaffolding import INTRACTABLE, Scaffolded
-from ..run.diagnosis import CAUSES, meaning
+from ..run.diagnosis import CAUSES, CauseShare, meaning
 from ..run.reader import Row, RunData
 from ..run.summary import counted_failures, counted_rows, diagnosed_failures, of_known_parts
 from . import style
@@ -304,48 +305,52 @@ def bottlenecks(runs: Sequence[RunData], top: int = 5) -> Drawing:
 def causes(runs: Sequence[RunData]) -> Drawing:
     """Share of each cause among failures whose parts are all right, with a block per group and a panel per run."""
     found = {run.path: diagnosed for run in runs if (diagnosed := diagnosed_failures(run)) is not None}
-    names = labels([run for run in runs if run.path in found])
-    rows: list[Row] = []
-    for run in runs:
-        if run.path not in found:
-            continue
-        shares = found[run.path].found.shares
-        groups = [g for g in ("family", "depth") if len({s.value for s in shares if s.group == g}) > 1]
-        for s in shares:
-            if s.group in ("all", *groups):
-                group = s.group if s.group == "all" else f"{s.group} {s.value}"
-                rows.append({
-                    "run": run.name, "model": names[run.path], "group": group, "cause": s.cause, "value": s.share,
-                    "low": s.low, "high": s.high, "count": s.count, "n": s.n, "interval": s.interval,
-                })  # fmt: skip
+    runs = [run for run in runs if run.path in found]
+    names = labels(runs)
+    rows = [row for run in runs for row in _cause_rows(found[run.path].found.shares, run.name, names[run.path])]
     need(rows, "No run here was diagnosed; `composcope diagnose RUN` names the cause of each failure.")
     order = sorted({r["cause"] for r in rows}, key=lambda c: (CAUSES.index(c.partition(":")[0]), c))
-    panels = list(dict.fromkeys(r["model"] for r in rows))
     shown, left_out = of_largest_families(
         rows, lambda r: r["group"] if r["group"].startswith("family ") else None, "count"
     )
-    most = max(len({r["group"] for r in shown if r["model"] == p}) for p in panels)
+    known = " whose parts are all right" * all(of_known_parts(run.protocol) for run in runs)
+    text = (
+        f"Causes of the failures{known}, as shares of each group. A case without a demonstrated cause is undetermined. "
+    ) + "; ".join(f"{cause}: {meaning(cause)}" for cause in order) + f".{left_out}"  # fmt: skip
+    verdicts = {run.path: len(found[run.path].found.verdicts) for run in runs}
+    some = {
+        names[run.path]: f"Only {verdicts[run.path]} of {every} failures were diagnosed."
+        for run in runs
+        if verdicts[run.path] < (every := len(counted_failures(run)))
+    }
+    left = {names[path]: said for path, diagnosed in found.items() if (said := diagnosed.left_out())}
+    for said in (some, left):
+        text += "".join(f" {f'{name}: ' if len(found) > 1 else ''}{what}" for name, what in said.items())
+    panels = list(dict.fromkeys(r["model"] for r in rows))
+    return drawn(
+        _cause_panels(shown, panels, order), rows, text, runs, "{model}, " * (len(panels) > 1) + "{group}, {cause}"
+    )
+
+
+def _cause_rows(shares: Sequence[CauseShare], run: str, model: str) -> list[Row]:
+    """The shares of a run over all failures, and by family and depth where there are several."""
+    groups = ["all", *(g for g in ("family", "depth") if len({s.value for s in shares if s.group == g}) > 1)]
+    return [
+        {"run": run, "model": model, "group": s.group if s.group == "all" else f"{s.group} {s.value}",
+         "cause": s.cause, "value": s.share, "low": s.low, "high": s.high, "count": s.count, "n": s.n,
+         "interval": s.interval}
+        for s in shares if s.group in groups
+    ]  # fmt: skip
+
+
+def _cause_panels(rows: Sequence[Row], panels: Sequence[str], order: Sequence[str]) -> Figure:
+    most = max(len({r["group"] for r in rows if r["model"] == p}) for p in panels)
     fig, axes = style.grid_of(len(panels), 1, 5.6, 1.2 + 0.14 * most * (len(order) + 1))
     for (ax,), panel in zip(axes, panels, strict=True):
-        mine = [r for r in shown if r["model"] == panel]
+        mine = [r for r in rows if r["model"] == panel]
         groups = list(dict.fromkeys((r["group"], r["n"]) for r in mine))
         said = [f"{style.plain(group, 28)} (n={n})" for group, n in groups]
         style.dots(ax, mine, "cause", order, groups, said, lambda r: (r["group"], r["n"]))
         style.percent(ax, "x")
         style.dress(ax, style.plain(panel, 30), "share of the failures" * (panel == panels[-1]), grid="x")
-    known = " whose parts are all right" * all(of_known_parts(run.protocol) for run in runs if run.path in found)
-    text = (
-        f"Causes of the failures{known}, as shares of each group. A case without a demonstrated cause is undetermined. "
-    ) + "; ".join(f"{cause}: {meaning(cause)}" for cause in order) + f".{left_out}"  # fmt: skip
-    left = {names[path]: said for path, diagnosed in found.items() if (said := diagnosed.left_out())}
-    of = {
-        run.path: (len(found[run.path].found.verdicts), len(counted_failures(run))) for run in runs if run.path in found
-    }
-    some = {
-        names[path]: f"Only {n} of {every} failures were diagnosed." for path, (n, every) in of.items() if n < every
-    }
-    for said in (some, left):
-        text += "".join(f" {f'{name}: ' if len(found) > 1 else ''}{what}" for name, what in said.items())
-    return drawn(
-        fig, rows, text, [r for r in runs if r.path in found], "{model}, " * (len(panels) > 1) + "{group}, {cause}"
-    )
+    return fig

@@ -39,7 +39,8 @@ from composcope.experiments.diagnosis import (
 )
 from composcope.experiments.diagnosis.behaviour import Tally
 from composcope.experiments.diagnosis.evidence import Behind, behaviour_lines
-from composcope.experiments.diagnosis.job import behave, diagnose, in_turn, matched
+from composcope.experiments.diagnosis.hearing import matched
+from composcope.experiments.diagnosis.job import behave, diagnose, in_turn
 from composcope.experiments.evaluating.evaluate import rescore
 from composcope.experiments.investigate import investigate
 from composcope.experiments.organism import benchmarks, world
