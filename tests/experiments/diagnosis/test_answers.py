@@ -30,6 +30,7 @@ from composcope.experiments.diagnosis import (
     asks,
     behaviour,
     following,
+    hearing,
     hypotheses,
     job,
     opening,
@@ -705,7 +706,7 @@ def test_a_family_has_so_many_successes_for_its_control_and_only_with_a_part_to_
     outcomes = {c.id: {r.role: r.outcome for r in graded if r.case == c.id} for c in some}
     data: Any = SimpleNamespace(cases={c.id: c for c in some}, outcomes=outcomes)
     for company, expected in ((1, ["f2", "g2"]), (2, ["f2", "f3", "g2", "g3"]), (8, ["f2", "f3", "g2", "g3"])):
-        monkeypatch.setattr(job, "COMPANY", company)
+        monkeypatch.setattr(hearing, "OF_A_FAMILY", company)
         assert [c.id for c in matched(data, ["f0", "f1", "g0"])] == expected
 
 
