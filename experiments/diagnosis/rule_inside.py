@@ -66,35 +66,15 @@ class Opened:
     seen: Behaviour
     held: Sequence[Held] = ()
 
-    @cached_property
-    def skip(self) -> Found:
-        return self.found.test("skip")
-
-    @cached_property
-    def noise(self) -> Found:
-        return self.found.test("noise")
-
-    @cached_property
-    def back(self) -> Found:
-        return self.found.test("back")
-
-    @cached_property
-    def move(self) -> Found:
-        return self.found.test("move")
-
-    @cached_property
-    def across(self) -> Found:
-        return self.found.test("across")
-
-    @cached_property
-    def entity(self) -> Found:
-        return self.found.test("own:entity")
+    def test(self, name: str) -> Found:
+        """What one intervention shows: ``skip``, ``noise``, ``back``, ``move``, ``across``, ``own:entity``, ..."""
+        return self.found.test(name)
 
     @cached_property
     def own(self) -> Found:
         """The own part's state where the answer is decided; in a model that selects late, in its later layers."""
-        decision, later = self.found.test("own:decision"), self.found.test("own:later")
-        return later if selected_late(self.entity, later) and not demonstrated(decision) else decision
+        decision, later = self.test("own:decision"), self.test("own:later")
+        return later if selected_late(self.test("own:entity"), later) and not demonstrated(decision) else decision
 
     @cached_property
     def known(self) -> bool:
@@ -131,14 +111,14 @@ def _too_little(case: Opened) -> Shown | None:
 
 def _brought(case: Opened) -> Shown | None:
     """A state of the same question, moved to where it is needed, mends."""
-    move = case.move
-    brings = brought(move, case.skip, case.noise)
+    move = case.test("move")
+    brings = brought(move, case.test("skip"), case.test("noise"))
     return ("bridge-not-routed", move.own, f"state moved {move.cell}", None) if brings else None
 
 
 def _anything_mends(case: Opened) -> Shown | None:
     """Whatever is changed mends, so that no change shows what was wrong."""
-    skip, move = case.skip, case.move
+    skip, move = case.test("skip"), case.test("move")
     both = min(skip.pool.share, move.pool.share) >= ROUTED
     return OPEN if both and not (skip.pool.share >= ALL and beats_noise(skip, move)) else None
 
@@ -150,7 +130,7 @@ def _half_a_shortcut(case: Opened) -> Shown | None:
 
 def _block_left_out(case: Opened) -> Shown | None:
     """A block that mends, left out, overwrites what was computed."""
-    skip, noise = case.skip, case.noise
+    skip, noise = case.test("skip"), case.test("noise")
     works = case.known or by_itself(skip, noise)
     several = case.found.worked >= FEWEST_DIFFERENT and skip.own.share - skip.noise.share > EXCESS
     one_more = stands_out(skip, noise) and partly(skip)
@@ -160,7 +140,7 @@ def _block_left_out(case: Opened) -> Shown | None:
 
 def _noise_mends(case: Opened) -> Shown | None:
     """Plain noise mends, and no later state mends all."""
-    back, noise = case.back, case.noise
+    back, noise = case.test("back"), case.test("noise")
     all_late = late(back, noise) and back.pool.n >= MANY and back.pool.share >= ALL
     return ("fragile", noise.own, f"noise {noise.cell}", None) if shows(noise) and not all_late else None
 
@@ -168,19 +148,20 @@ def _noise_mends(case: Opened) -> Shown | None:
 def _read_and_lost(case: Opened) -> Shown | None:
     """The right answer is read where it is decided, and not at the end."""
     for read in (case.found.test("exit"), case.found.test("scope:decision")):
-        if shows(read, READ) and beats_noise(read, case.noise) and case.known:
+        if shows(read, READ) and beats_noise(read, case.test("noise")) and case.known:
             return "lost", read.own, f"own state {case.own.cell}", read.loses
     return None
 
 
 def _back_patched(case: Opened) -> Shown | None:
     """A later state, put into an earlier layer, mends."""
-    return ("too-late", case.back.own, f"back-patch {case.back.cell}", None) if late(case.back, case.noise) else None
+    back = case.test("back")
+    return ("too-late", back.own, f"back-patch {back.cell}", None) if late(back, case.test("noise")) else None
 
 
 def _noise_as_a_state(case: Opened) -> Shown | None:
     """Noise in the place of the own part's state mends as well."""
-    for noisy in (case.entity, case.own):
+    for noisy in (case.test("own:entity"), case.own):
         if mostly(noisy.noise) and noisy.noise_pool.share >= ADMITTED:
             return "fragile", noisy.noise, f"noise {noisy.cell}", None
     return None
@@ -188,7 +169,7 @@ def _noise_as_a_state(case: Opened) -> Shown | None:
 
 def _no_donor(case: Opened) -> Shown | None:
     """The own part's state does not mend, or what was written belongs to none of the case's items."""
-    seen, pool = case.seen, case.noise.pool
+    seen, pool = case.seen, case.test("noise").pool
     foreign = foreign_run(seen) or (foreign_to(seen) and not usual(case.found))
     noisy = pool.share > (EXCESS if intact(seen) else CONTROL)
     return OPEN if (not case.arrives and (foreign or not case.known)) or noisy else None
@@ -196,17 +177,19 @@ def _no_donor(case: Opened) -> Shown | None:
 
 def _later_elsewhere(case: Opened) -> Shown | None:
     """A later state of another place, moved to where it is needed, mends."""
-    across = case.across
-    mends = nearly_all(across) and varied(across) and case.move.pool.share < ROUTED
+    across = case.test("across")
+    mends = nearly_all(across) and varied(across) and case.test("move").pool.share < ROUTED
     return ("too-late", across.own, f"later state moved {across.cell}", None) if mends else None
 
 
 def _kept_elsewhere(case: Opened) -> Shown | None:
     """The bridge is at another place than where it is needed: a moved state, the model's readings or a lens show it."""
-    move = case.move
+    move = case.test("move")
     for read in (move, case.found.test("scope:elsewhere")):
         if min(read.own.share, read.pool.share) >= ROUTED and read.own.n >= FEWEST:
-            if not varied(read) or not all(beats_noise(test, case.noise) for test in (move, read) if test.pool.n):
+            if not varied(read) or not all(
+                beats_noise(test, case.test("noise")) for test in (move, read) if test.pool.n
+            ):
                 return OPEN
             return "bridge-not-routed", read.own, f"state moved {move.cell}" if read is move else None, None
     if readable(case.held, "entity") and not readable(case.held, "decision"):
@@ -218,8 +201,8 @@ def _computed(case: Opened) -> Shown | None:
     """The bridge is readable where it is needed, or computed in a later layer."""
     found, luck = case.found, usual(case.found) or intact(case.seen)
     there = any(read_there(found.test(name), luck) for name in ("exit", "scope:decision"))
-    changes = (case.back, case.across)
-    later = any(t.own.k and t.pool.share >= ADMITTED and beats_noise(t, case.noise) for t in changes)
+    changes = (case.test("back"), case.test("across"))
+    later = any(t.own.k and t.pool.share >= ADMITTED and beats_noise(t, case.test("noise")) for t in changes)
     return OPEN if readable(case.held, "decision") or there or later else None
 
 
