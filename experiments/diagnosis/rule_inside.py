@@ -184,12 +184,10 @@ def _later_elsewhere(case: Opened) -> Shown | None:
 
 def _kept_elsewhere(case: Opened) -> Shown | None:
     """The bridge is at another place than where it is needed: a moved state, the model's readings or a lens show it."""
-    move = case.test("move")
+    move, noise = case.test("move"), case.test("noise")
     for read in (move, case.found.test("scope:elsewhere")):
         if min(read.own.share, read.pool.share) >= ROUTED and read.own.n >= FEWEST:
-            if not varied(read) or not all(
-                beats_noise(test, case.test("noise")) for test in (move, read) if test.pool.n
-            ):
+            if not varied(read) or not all(beats_noise(test, noise) for test in (move, read) if test.pool.n):
                 return OPEN
             return "bridge-not-routed", read.own, f"state moved {move.cell}" if read is move else None, None
     if readable(case.held, "entity") and not readable(case.held, "decision"):
