@@ -26,8 +26,8 @@ _BELOW = re.compile(
 """Between a sentence and the answer below it, perhaps in a block of code: "The output is:" and a line."""
 _MARK = re.compile(r"\A\s*(?:\d{1,2}[.)]|[-*\u2022])\s+(?=[^\W\d])")
 """The mark of a list before its first item."""
-_INNER_STOP = re.compile(r"[!?](?=\s\w)")
-"""A stop inside a name that ends no sentence: "Oklahoma! in Concert"."""
+_INNER_STOP = re.compile(r"(?:[!?]|(?<=\w\w)\.)(?=\s\w)")
+"""A stop inside a name that ends no sentence: "Oklahoma! in Concert", "Bell Bros. Coffee"."""
 _SPELLED = re.compile(r"(?<![\w-])[^\W\d_](?:-[^\W\d_]){2,}(?![\w-])")
 _SECOND_STEP = re.compile(r"(?:^|\s)2[.)]\s")
 _DENIAL = re.compile(
@@ -205,7 +205,10 @@ def _named(plain: str, said: Sequence[str], golds: Sequence[str]) -> NameVerdict
 
 
 def _names(golds: Sequence[str]) -> list[tuple[str, ...]]:
-    return [name for gold in golds if (name := words(view.plain(gold)))]
+    """The words of each name, without those that only add a place or a remark to another one: "Ely (city)" to Ely."""
+    plain = [view.plain(gold) for gold in golds]
+    begun = tuple(gold + mark for gold in plain for mark in (", ", " ("))
+    return [name for gold in plain if not gold.startswith(begun) and (name := words(gold))]
 
 
 def _statements(plain: str) -> list[str]:
