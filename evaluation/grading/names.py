@@ -28,6 +28,8 @@ _MARK = re.compile(r"\A\s*(?:\d{1,2}[.)]|[-*\u2022])\s+(?=[^\W\d])")
 """The mark of a list before its first item."""
 _INNER_STOP = re.compile(r"(?:[!?]|(?<=\w\w)\.)(?=\s\w)")
 """A stop inside a name that ends no sentence: "Oklahoma! in Concert", "Bell Bros. Coffee"."""
+_NOTE = re.compile(r"(?<=[a-z]{3})\d{1,2}(?=[.,;]|\Z)")
+"""The number of a footnote behind a word: "It is Vienna1."."""
 _SPELLED = re.compile(r"(?<![\w-])[^\W\d_](?:-[^\W\d_]){2,}(?![\w-])")
 _SECOND_STEP = re.compile(r"(?:^|\s)2[.)]\s")
 _DENIAL = re.compile(
@@ -139,6 +141,7 @@ def uncued(whole: str, golds: Sequence[str], consistency: bool = False, lead: bo
 def _read_as(whole: str, golds: Sequence[str]) -> str:
     """A text without marks and greeting, and a gold answer that is spelled in it ("e-l-p-p-a") in one piece."""
     plain = _MARK.sub("", view.without_greeting(view.plain(whole)))
+    plain = plain if any(map(_NOTE.search, golds)) else _NOTE.sub("", plain)
     for gold in (g for g in golds if _INNER_STOP.search(g)):
         plain = re.sub(re.escape(view.plain(gold)), lambda m: _INNER_STOP.sub("", m[0]), plain, flags=re.IGNORECASE)
     known = {gold.strip().lower() for gold in golds}  # not "C-E-G" where the gold answer is written so

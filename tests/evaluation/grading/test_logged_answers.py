@@ -11,6 +11,9 @@ OWNER, WRITER, TEAM = "Which company owns the brand?", "Who wrote the song?", "W
 WRITERS = ("Ann Boyd", "Ben Carr", "Dan Egan")
 TOWN = ("Dalby", "Dalby, France", "Dalby (town)", "Dalby (disambiguation)")
 FIRST, ALBUM = "Who was born first, Ann Lee or Bo Diaz?", "Which album did she make with him?"
+PLAYS, SINGS = "Ann Lee is a Welsh guard who plays for which basketball club?", "Who sings the song?"
+SHOW = "Aladdin is a show by a writer whose first work with Alan Moor was what 1979 musical?"
+CAPITAL, SEAT = "What is the capital of Austria?", "The town of Bree was succeeded as the seat of Arnor by what city?"
 KING, BORDERS = "Which king had him executed?", "Which countries border Mongolia?"
 TEXTS = [
     (OWNER, ("Bell Bros. Coffee",), "The brand is owned by Bell Bros. Coffee.", RIGHT),  # a stop inside a name
@@ -40,6 +43,21 @@ TEXTS = [
     (WRITER, ("Francis Scott Hale",), "F. Scott Hale", RIGHT),  # a first name as an initial
     (WRITER, ("Francis Scott Hale",), "G. Scott Hale", NONE),
     (WRITER, ("Francis Scott Hale",), "F. S. Hale", NONE),
+    (PLAYS, ("Leeds",), "Ann Lee is a Welsh guard who plays for Leeds.", RIGHT),  # at the place that is asked for
+    (PLAYS, ("Leeds",), "Ann Lee is a Welsh guard who plays for York, near Leeds.", NONE),
+    (PLAYS, ("Leeds",), "Ann Lee is a Welsh guard who plays for York and not for Leeds.", WRONG),
+    (PLAYS, ("Leeds",), "Ann Lee is a Welsh guard who plays for Leeds's rival York.", NONE),
+    (PLAYS, ("Leeds",), "Ann Lee is a Welsh guard who plays for Leeds or York.", NONE),
+    (SHOW, ("Cats",), "It is a show by Howard Ash, whose first work with Alan Moor was the 1979 musical Cats.", RIGHT),
+    (SHOW, ("Cats",), "It is a show by Howard Ash, whose second work with Alan Moor was the 1979 musical Cats.", NONE),
+    (SHOW, ("Cats",), "It is by Bo, whose first work with Alan Moor was Hair, after the 1979 musical Cats.", NONE),
+    (SEAT, ("Fornost",), "The town of Bree was succeeded as the seat of Arnor by Fornost.", RIGHT),
+    (SEAT, ("Fornost",), "The town of Bree succeeded Fornost as the seat of Arnor.", NONE),
+    (CAPITAL, ("Vienna",), "The capital of Austria is Vienna1.", RIGHT),  # a footnote
+    (CAPITAL, ("Vienna",), "It is Graz, not Vienna1.", WRONG),
+    ("Which system is it?", ("Windows10",), "It is Windows8.", WRONG),
+    (SINGS, ("Ann Vale",), "The Song: Originally sung by Ann Vale.", RIGHT),
+    (SINGS, ("Ann Vale",), "Bo Fox sings to Ann Vale.", NONE),
     (KING, ("Henry VIII",), "Henry VIII's men did it.", NONE),  # a king's number with another ending
     (KING, ("Henry VIII",), "Henry VII's men did it.", WRONG),
     (
