@@ -339,14 +339,15 @@ def _without_place(sentence: str, name: str, place: str) -> bool:
 
 def by_surname(sentence: Sequence[Token], gold: str) -> bool:
     """Whether a sentence has the last of a name's words without another name before it."""
-    name = words(gold)
+    name = text.without_generation(words(gold))
     if len(name) < 2 or len(name[-1]) <= _SURNAME:
         return False
     for i, t in enumerate(sentence):
         before = next((b for b in reversed(sentence[:i]) if b.is_word), None)
         alone = before is None or not before.capital or before.word in {*text.TITLES, *view.SENTENCE_WORDS, *name[:-1]}
         if t.capital and t.word == name[-1] and alone:
-            return True
+            after = next((a.word for a in sentence[i + 1 :] if a.is_word), "")
+            return not (len(name) < len(words(gold)) and after in {*text.GENERATIONS, "i"})
     return False
 
 

@@ -331,6 +331,7 @@ TITLES = frozenset(
     "saint professor prof captain general dr mr mrs ms madame".split()
 )
 """Words before a name that belong to no name."""
+GENERATIONS = frozenset("jr sr 2 3 4".split())
 _OF_A_KIND = re.compile(
     r"^(?:(?:Mount|Mt\.?)\s(?P<mountain>.+)|(?:The\s)?(?P<ocean>.+)\sOcean|(?:Lake\s(?P<lake>.+)|(?P<lake_>.+)\sLake)"
     r"|(?:The\s)?(?:River\s(?P<river>.+)|(?P<river_>.+)\sRiver)|(?:The\s)?(?P<sea>.+)\sSea|(?:The\s)?(?P<desert>.+)\sDesert)$"
@@ -364,9 +365,14 @@ def short_names(gold: str, question: str | None, said: str = "") -> list[str]:
     return found
 
 
+def without_generation(name: Sequence[str]) -> Sequence[str]:
+    """The words of a full name without "Jr." or a number behind it: "Ann Lee III"."""
+    return name[:-1] if len(name) > 2 and name[-1] in GENERATIONS else name
+
+
 def part_of(given: str, gold: str) -> bool:
     """Whether an answer is the end of a longer name ("Einstein" for "Albert Einstein"), or a fuller form of it."""
-    short, long = normalize(given).split(), normalize(gold).split()
+    short, long = normalize(given).split(), [*without_generation(normalize(gold).split())]
     if 1 < len(long) < len(short):
         # "Lawrence Augustine Washington" for "Lawrence Washington"
         return short[0] == long[0] and short[-1] == long[-1]

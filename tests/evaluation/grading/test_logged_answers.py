@@ -68,6 +68,11 @@ TEXTS = [
     ),
     (ALBUM, ("Blue Fern",), "They made Blue Fern. So it is Blue Fern, although the date is unknown.", RIGHT),
     (ALBUM, ("Blue Fern",), "It is Blue Fern. The text does not say when it came out.", RIGHT),
+    ("Who plays Noah?", ("Robert Gill Hale IV",), "Robert Hale", NONE),  # a name without its number
+    ("Who plays Noah?", ("Robert Gill Hale IV",), "He is played by Robert Hale on TV.", NONE),
+    ("Who plays Noah?", ("Robert Gill Hale IV",), "Robert Gill Hale III", WRONG),
+    ("Who plays Noah?", ("Pope John Paul II",), "John Paul I", WRONG),
+    ("Which film is it?", ("Toy Story 3",), "It is Toy Story 2.", WRONG),
 ]
 LISTS = [
     ("list", BORDERS, "Russia, People's Republic of China", "China and Russia", NONE),  # parts of names
