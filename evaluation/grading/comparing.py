@@ -195,7 +195,7 @@ def _kind(gold: str) -> Callable[[Said, Asked], Verdict]:
 
 
 def _name(said: Said, asked: Asked) -> Verdict:
-    shorter = [short for g in asked.golds for short in text.short_names(g, asked.question, said.text)]
+    shorter = [short for g in asked.golds for short in statements.shorter_names(g, asked.question, said.text)]
     asked = replace(asked, golds=tuple(dict.fromkeys((*asked.golds, *shorter))))
     found = (
         names.announced(said.text, said.rest, asked.golds, asked.consistency)

@@ -61,6 +61,14 @@ _TELLS_MORE = re.compile(
     re.IGNORECASE,
 )
 _SUBJECT = re.compile(r"\W*(?:who|(?:which|what)\s\w+)\s(\w+)", re.IGNORECASE)
+_IN_PLACE = re.compile(
+    r"(?!\W*(?:(?:in|on|at|by|of|to|for|from|with)\s)?(?:what|which|who\w*|where|when|how|is|are|was|were|do|does|did)\b)"
+    r"(?P<before>.+?),?\s(?:what|which|whom?|where)\b(?P<what>[^,;]*)",
+    re.IGNORECASE,
+)
+"""A question that asks for something at the place where a statement has it: "Ann plays for which club?"."""
+_NEAR = 4
+"""Content words before that place that an answer has to repeat."""
 _WORDS = 3
 """A shorter question can be the beginning of an answer."""
 _LEAST = 0.6
@@ -196,12 +204,34 @@ def in_another_clause(text: str, golds: Sequence[str], question: str) -> bool:
     return verb and not begins and held == [False, True] and answered
 
 
+def fills(text: str, golds: Sequence[str], question: str) -> bool:
+    """Whether a sentence has a gold answer at the place of what the question asks for, behind the same words.
+
+    >>> fills("Ann Lee is a guard who plays for Leeds.", ["Leeds"], "Ann Lee is a guard who plays for which club?")
+    True
+    """
+    asked = _IN_PLACE.fullmatch(last_question(question))
+    if asked is None:
+        return False
+    before, what = content(asked["before"]), {*content(asked["what"])}
+    for sentence in view.sentences(view.plain(text)):
+        for gold in golds if not _NOT.search(sentence) else ():
+            named = re.search(rf"(?<!\w){re.escape(gold)}(?!\w|'s|,?\s(?:or|and)\s)", sentence, re.IGNORECASE)
+            said = [w for w in content(sentence[: named.start()]) if w not in what][-_NEAR:] if named else []
+            words = iter(before[-len(said) - 1 :])  # an answer may leave one word out
+            if len(said) >= _WORDS and all(word in words for word in said):
+                return True
+    return False
+
+
 def _another_does(sentence: str, golds: Sequence[str], question: str) -> bool:
     """Whether a sentence says what was asked of another name: "The Inn flows into the Danube."."""
     asked = _SUBJECT.match(last_question(question))
     verb = content(asked[1]) if asked else []
     every = sentence.split()
     at = next((n for n, word in enumerate(every) if verb and content(word) == verb), 0)
+    if every[at + 1 : at + 2] == ["by"]:
+        return False  # "Originally sung by Ann Lee"
     begin = at
     while begin and every[begin - 1][:1].isupper() and every[begin - 1][-1:] not in ",;:":
         begin -= 1

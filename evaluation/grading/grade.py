@@ -192,6 +192,9 @@ def _two_guesses(text: str, asked: Asked, compare: Callable[[Said, Asked], Verdi
 
 def _settled(verdict: Grade, said: Said, asked: Asked, compare: Callable[[Said, Asked], Verdict]) -> Grade:
     """An undecided verdict after a look at the sentence that repeats the question, where there is one."""
+    passing = verdict.reason == "named in passing" and asked.question is not None
+    if passing and echo.fills(said.rest or said.text, asked.golds, asked.question or ""):
+        return Grade("correct", said.text, "contained")
     sentence = echo.focus(said.rest or said.text, asked.question) if asked.question else None
     if verdict.outcome != "invalid" or verdict.reason in _FINAL or sentence is None:
         return verdict

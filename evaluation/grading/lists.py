@@ -132,7 +132,7 @@ def grade(said: str, golds: Sequence[str], question: str | None, ordered: bool) 
             return Grade("correct", ", ".join(given), "ordered" if ordered else "set")
         if results and first is None:
             first = Grade("incorrect", ", ".join(given), None, results[0][1])
-    passing = first is not None and in_passing(said, wanted[0], first.reason)
+    passing = first is not None and in_passing(said, wanted[0], first.reason, ordered)
     foreign = first is not None and peoples.in_another_language(said, golds)
     return (
         Grade("invalid", said, None, "items in passing" if passing else "another language")
@@ -204,15 +204,26 @@ def _columns(answer: str) -> list[str]:
     return ["\n".join(f"- {cell.strip()}" for cell in cells) for cells in found]
 
 
-def in_passing(answer: str, gold: Sequence[str], reason: str | None) -> bool:
+def in_passing(answer: str, gold: Sequence[str], reason: str | None, ordered: bool) -> bool:
     """Whether a text that is no right list, for this reason, may name the items of one in what it explains."""
     if _PLACED.search(answer) if reason == "order" else in_sentence(answer, gold):
         return True
-    given = split(answer)
-    if len(given) == len(gold) and all(same(*pair) or text.part_of(*pair) for pair in zip(given, gold, strict=True)):
+    if _in_parts(split(answer), gold, ordered):
         return True  # "Washington, Adams and Jefferson"
     explained = len(answer.split()) > _LISTED_WORDS + sum(len(item.split()) for item in gold)
     return explained and reason in (None, "extra") and held(answer, gold)
+
+
+def _in_parts(given: Sequence[str], gold: Sequence[str], ordered: bool) -> bool:
+    """Whether the items are the gold ones or parts of their names."""
+    left = [*gold]
+    for item in given:
+        among = left[:1] if ordered else left
+        hit = next((g for fits in (same, text.part_of) for g in among if fits(item, g)), None)
+        if hit is None:
+            return False
+        left.remove(hit)
+    return not left
 
 
 def in_sentence(answer: str, gold: Sequence[str]) -> bool:

@@ -46,7 +46,8 @@ def best(sentence: Sequence[Token], names: Sequence[tuple[str, ...]]) -> Role | 
     places = {place for name in names for place in _places(sentence, name)}
     # "franc" inside "the Swiss franc" is no mention of its own
     places -= {(i, j) for i, j in places for a, b in places if a <= i and j <= b and (a, b) != (i, j)}
-    roles = [_role(sentence, i, j, names) for i, j in places if not _other_kin(sentence, i, j)]
+    joined = _joined(sentence, sorted(places))
+    roles = [_role(sentence, i, j, names) for i, j in joined if not _other_kin(sentence, i, j)]
     # "It is Spanish" may be about a gold answer "it", but not about Italian, whose code is "it"
     maybe = [name for name in names if len(name) > 1 or name == names[0]]
     if not roles and (
@@ -54,6 +55,19 @@ def best(sentence: Sequence[Token], names: Sequence[tuple[str, ...]]) -> Role | 
     ):
         return Role.PASSING
     return max(roles, default=None)
+
+
+def _joined(sentence: Sequence[Token], places: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The places, those of names that are joined to one another in one: "Ann Lee and Bo Diaz", where both are right."""
+    found: list[tuple[int, int]] = []
+    for i, j in places:
+        between = {t.word for t in sentence[found[-1][1] : i]} if found else set[str]()
+        another = found and [t.word for t in sentence[: found[-1][0]]][-1:] == [","]  # "Cy Fox, Ann Lee and Bo Diaz"
+        if between and between <= {",", "and", *ARTICLES} and not another:
+            found[-1] = found[-1][0], j
+        else:
+            found.append((i, j))
+    return found
 
 
 def _other_kin(sentence: Sequence[Token], i: int, j: int) -> bool:
@@ -206,9 +220,11 @@ def _one_of_several(sentence: Sequence[Token], before: Sequence[Token], after: S
     follows = next((t.word for t in after if t.is_word and not t.capital and t.word not in ("and", *ARTICLES)), "")
     if re.match(r"(?:,C+)*,?&C", right) and follows not in ("is", "was", "has"):
         return True
+    if re.fullmatch(r"(?:[C.]+,){2,}&", left):
+        return True  # "Rome, Oslo, and Lima"
     if follows in FINITE and left.endswith(",&"):
         return False  # "..., and Austin is its capital"
-    return re.search(r"C&$|C,(?:C+,)*&$", left) is not None and not _new_clause(before)
+    return re.search(r"C&$|C,(?:C+,)*&$", left) is not None and not (follows and _new_clause(before))
 
 
 def _coarse(tokens: Sequence[Token]) -> str:

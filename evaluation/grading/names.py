@@ -26,8 +26,10 @@ _BELOW = re.compile(
 """Between a sentence and the answer below it, perhaps in a block of code: "The output is:" and a line."""
 _MARK = re.compile(r"\A\s*(?:\d{1,2}[.)]|[-*\u2022])\s+(?=[^\W\d])")
 """The mark of a list before its first item."""
-_INNER_STOP = re.compile(r"[!?](?=\s\w)")
-"""A stop inside a name that ends no sentence: "Oklahoma! in Concert"."""
+_INNER_STOP = re.compile(r"(?:[!?]|(?<=\w\w)\.)(?=\s\w)")
+"""A stop inside a name that ends no sentence: "Oklahoma! in Concert", "Bell Bros. Coffee"."""
+_NOTE = re.compile(r"(?<=[a-z]{3})\d{1,2}(?=[.,;]|\Z)")
+"""The number of a footnote behind a word: "It is Vienna1."."""
 _SPELLED = re.compile(r"(?<![\w-])[^\W\d_](?:-[^\W\d_]){2,}(?![\w-])")
 _SECOND_STEP = re.compile(r"(?:^|\s)2[.)]\s")
 _DENIAL = re.compile(
@@ -139,6 +141,7 @@ def uncued(whole: str, golds: Sequence[str], consistency: bool = False, lead: bo
 def _read_as(whole: str, golds: Sequence[str]) -> str:
     """A text without marks and greeting, and a gold answer that is spelled in it ("e-l-p-p-a") in one piece."""
     plain = _MARK.sub("", view.without_greeting(view.plain(whole)))
+    plain = plain if any(map(_NOTE.search, golds)) else _NOTE.sub("", plain)
     for gold in (g for g in golds if _INNER_STOP.search(g)):
         plain = re.sub(re.escape(view.plain(gold)), lambda m: _INNER_STOP.sub("", m[0]), plain, flags=re.IGNORECASE)
     known = {gold.strip().lower() for gold in golds}  # not "C-E-G" where the gold answer is written so
@@ -205,7 +208,10 @@ def _named(plain: str, said: Sequence[str], golds: Sequence[str]) -> NameVerdict
 
 
 def _names(golds: Sequence[str]) -> list[tuple[str, ...]]:
-    return [name for gold in golds if (name := words(view.plain(gold)))]
+    """The words of each name, without those that only add a place or a remark to another one: "Ely (city)" to Ely."""
+    plain = [view.plain(gold) for gold in golds]
+    begun = tuple(gold + mark for gold in plain for mark in (", ", " ("))
+    return [name for gold in plain if not gold.startswith(begun) and (name := words(gold))]
 
 
 def _statements(plain: str) -> list[str]:
@@ -333,14 +339,15 @@ def _without_place(sentence: str, name: str, place: str) -> bool:
 
 def by_surname(sentence: Sequence[Token], gold: str) -> bool:
     """Whether a sentence has the last of a name's words without another name before it."""
-    name = words(gold)
+    name = text.without_generation(words(gold))
     if len(name) < 2 or len(name[-1]) <= _SURNAME:
         return False
     for i, t in enumerate(sentence):
         before = next((b for b in reversed(sentence[:i]) if b.is_word), None)
         alone = before is None or not before.capital or before.word in {*text.TITLES, *view.SENTENCE_WORDS, *name[:-1]}
         if t.capital and t.word == name[-1] and alone:
-            return True
+            after = next((a.word for a in sentence[i + 1 :] if a.is_word), "")
+            return not (len(name) < len(words(gold)) and after in {*text.GENERATIONS, "i"})
     return False
 
 

@@ -37,7 +37,7 @@ _MANY = re.compile(
     r"(?P<title>\b(?:(?:[SMF]t|(?<!\d\s)[SMF]T)\b\.?\s+(?=[^\W\d_a-z])|(?<!\d\s)[sm]t\b\.?\s+(?=[^\W\d_]))"
     rf"(?!{_ECG}))"
     rf"|(?P<street>(?:(?<=\w\s)S[Tt]|(?<=[^\W\d_]\s)st)\b\.?(?!\s+(?:[^\W\d_a-z]|{_ECG})))"
-    rf"|(?P<numeral>(?<=[^\W\d_]\s)(?:{_NUMERAL}|{_NUMERAL.lower()}(?!\sjinping)|{_TITLED})(?!\w|'s))"
+    rf"|(?P<numeral>(?<=[^\W\d_]\s)(?:{_NUMERAL}|{_NUMERAL.lower()}(?!\sjinping)|{_TITLED})(?!\w))"
     r"|(?P<war>(?<=\b(?i:War)\s)I(?!\w|')|(?<=\b(?i:world)\swar\s)i(?!\w|'))"
     r"|\b(?i:WW(?P<world>II?|[12]))(?!\w)"
     rf"|(?P<ordinal>(?<=[^\W\d_]\s)(?:[Tt]he|THE)\s(?P<nth>{_NTHS})(?!\s?[\w-]))"

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from . import cues, echo, numbers, view
-from .text import normalize
+from .text import normalize, part_of, short_names
 
 _THE_ASKED = re.compile(
     r"\b(?:what\s(?:is|was|are|were|will\sbe)\s(?:the|her|his|their|its|my)|how\smuch)\s(?P<what>[a-z]+(?:\s[a-z]+){0,2}?)"
@@ -196,6 +196,9 @@ _LIVES = frozenset("older oldest younger youngest".split())
 """Words that say nothing of who died first."""
 _ENDS = re.compile(r"\b(?:die|dies|died|dead|death|end|ended|lived)\b", re.IGNORECASE)
 _OF_TWO = re.compile(r"\b(?:of|between)\s[^,?]{1,80}\sand\s")
+_NAME = r"([A-Z][\w.'\u2019-]*(?:\s[A-Z][\w'\u2019-]*)*)"
+_TWO = re.compile(rf"{_NAME},?\sor\s{_NAME}|(?:[Bb]etween|[Ww]hich\sof)\s{_NAME}\sand\s{_NAME}")
+"""Two names, as a question gives them."""
 _LONGEST = 8
 """Most words of a name that stands behind "or"."""
 _MOST = 0.6
@@ -245,6 +248,19 @@ def of_two(text: str, golds: Sequence[str], question: str | None, right: bool | 
     if right is False and (said or drawn) and named[0] not in (drawn or said):
         return None
     return (drawn or said) == {named[0]}
+
+
+def shorter_names(gold: str, question: str | None, said: str) -> list[str]:
+    """The name as ``text.short_names`` has it, and as one of two names that the question gives, where it is a part of
+    the gold answer and the text has it.
+
+    >>> shorter_names("Ann Maria Lee", "Who was born first, Ann Lee or Bo Diaz?", "Ann Lee was.")
+    ['Ann Lee']
+    """
+    last = echo.last_question(question or "")
+    given = {name for pair in _TWO.findall(last) for name in pair if name and name in said and part_of(name, gold)}
+    own = [*given] if len(given) == 1 and f" {normalize(gold)} " not in f" {normalize(last)} " else []
+    return [*short_names(gold, question, said), *own]
 
 
 def _without_the_other(given: str, named: tuple[str, str]) -> tuple[str, str]:

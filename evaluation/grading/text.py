@@ -34,6 +34,7 @@ _ABSTAIN = re.compile(
     r"(?:information|details?|data|(?:year|date|number|name)s?)\b"
     rf"|(?:could not|couldn't|cannot|can't) find {_SPECIFIC}(?:information|details?)\b"
     r"|(?:is |are )?no (?:specific|direct|explicit) (?:mention|information)\b"
+    r"|(?:do(?:es)? not|don't|doesn't) (?:[a-z]+ly )?answer (?:the|this|that|your) question\b"
     r"|(?:is |are )?(?:insufficient|not enough|no) (?:information|evidence(?!\s(?:that|to\ssuggest)\b)|data|context)"
     r"|(?:is )?(?:unknown|undetermined|indetermin(?:ate|able)|inconclusive)|n/a\b|(?-i:NA|na)\b|is unclear"
     r"|is not (?:given|known|provided|specified|mentioned|stated))",
@@ -64,6 +65,7 @@ _GUESSES = re.compile(
     r"|approximately|roughly|must|should|so|therefore|thus|hence|answer)\b",
     re.IGNORECASE,
 )
+_SO = re.compile(r"\W*(?:so|therefore|thus|hence|consequently|overall|in conclusion)\b[\s,]*", re.IGNORECASE)
 _VERBS = re.compile(
     r"is|are|was|were|has|had|does|did|may|might|can|cannot|could|will|would|should|must|[a-z]+n['\u2019]t", re.ASCII
 )
@@ -182,9 +184,11 @@ def is_sentence(gold: str) -> bool:
 
 def only_mentions(said: str, golds: Sequence[str]) -> bool:
     """Whether a text says first that it does not know, and names a gold answer later on in no guess: "The sources do
-    not give the year. However, she led the institute in 1950."
+    not give the year. However, she led the institute in 1950."; or says so in its conclusion.
     """
     first, *later = sentences(said)
+    if later and (drawn := _SO.match(later[-1])) and abstains(rest := later[-1][drawn.end() :]):
+        return not has_any(rest, golds)
     named = [s for s in later if has_any(s, golds)] or later
     return abstains(first) and not has_any(first, golds) and not any(_GUESSES.search(s) for s in named)
 
@@ -295,11 +299,12 @@ def _same_words(a: str, b: str) -> bool:
 
 
 def _same_person(x: list[str], y: list[str]) -> bool:
-    """Whether two full names differ in nothing but initials for middle names ("Philip Kindred Dick")."""
-    if not 2 < len(x) == len(y) or (x[0], x[-1]) != (y[0], y[-1]) or len(x[0]) < 2 or len(x[-1]) < 2:
+    """Whether two full names differ in nothing but initials beside two full words: "Philip K. Dick", "F. Scott Lee"."""
+    if not 2 < len(x) == len(y) or x[-1] != y[-1]:
         return False
-    pairs = list(zip(x[1:-1], y[1:-1], strict=True))
-    return all(a == b or (1 in (len(a), len(b)) and a[0] == b[0] and not (a + b).isdigit()) for a, b in pairs)
+    pairs = list(zip(x, y, strict=True))
+    alike = all(a == b or (1 in (len(a), len(b)) and a[0] == b[0] and not (a + b).isdigit()) for a, b in pairs)
+    return alike and len(x[-1]) > 1 and sum(a == b and len(a) > 1 for a, b in pairs) > 1
 
 
 def _joined(normalized: str) -> str:
@@ -326,6 +331,7 @@ TITLES = frozenset(
     "saint professor prof captain general dr mr mrs ms madame".split()
 )
 """Words before a name that belong to no name."""
+GENERATIONS = frozenset("jr sr 2 3 4".split())
 _OF_A_KIND = re.compile(
     r"^(?:(?:Mount|Mt\.?)\s(?P<mountain>.+)|(?:The\s)?(?P<ocean>.+)\sOcean|(?:Lake\s(?P<lake>.+)|(?P<lake_>.+)\sLake)"
     r"|(?:The\s)?(?:River\s(?P<river>.+)|(?P<river_>.+)\sRiver)|(?:The\s)?(?P<sea>.+)\sSea|(?:The\s)?(?P<desert>.+)\sDesert)$"
@@ -359,9 +365,14 @@ def short_names(gold: str, question: str | None, said: str = "") -> list[str]:
     return found
 
 
+def without_generation(name: Sequence[str]) -> Sequence[str]:
+    """The words of a full name without "Jr." or a number behind it: "Ann Lee III"."""
+    return name[:-1] if len(name) > 2 and name[-1] in GENERATIONS else name
+
+
 def part_of(given: str, gold: str) -> bool:
     """Whether an answer is the end of a longer name ("Einstein" for "Albert Einstein"), or a fuller form of it."""
-    short, long = normalize(given).split(), normalize(gold).split()
+    short, long = normalize(given).split(), [*without_generation(normalize(gold).split())]
     if 1 < len(long) < len(short):
         # "Lawrence Augustine Washington" for "Lawrence Washington"
         return short[0] == long[0] and short[-1] == long[-1]

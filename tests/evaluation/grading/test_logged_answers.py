@@ -1,0 +1,97 @@
+"""Forms of answers in logs of other people's benchmarks, each beside one that looks alike and is not right."""
+
+from __future__ import annotations
+
+import pytest
+
+from composcope.evaluation.grading import grade
+
+RIGHT, WRONG, NONE = "correct", "incorrect", "invalid"
+OWNER, WRITER, TEAM = "Which company owns the brand?", "Who wrote the song?", "Which team won only once?"
+WRITERS = ("Ann Boyd", "Ben Carr", "Dan Egan")
+TOWN = ("Dalby", "Dalby, France", "Dalby (town)", "Dalby (disambiguation)")
+FIRST, ALBUM = "Who was born first, Ann Lee or Bo Diaz?", "Which album did she make with him?"
+PLAYS, SINGS = "Ann Lee is a Welsh guard who plays for which basketball club?", "Who sings the song?"
+SHOW = "Aladdin is a show by a writer whose first work with Alan Moor was what 1979 musical?"
+CAPITAL, SEAT = "What is the capital of Austria?", "The town of Bree was succeeded as the seat of Arnor by what city?"
+KING, BORDERS = "Which king had him executed?", "Which countries border Mongolia?"
+TEXTS = [
+    (OWNER, ("Bell Bros. Coffee",), "The brand is owned by Bell Bros. Coffee.", RIGHT),  # a stop inside a name
+    (OWNER, ("Bell Bros. Coffee",), "It is owned by bell bros. coffee, which is in Leeds.", RIGHT),
+    (OWNER, ("Bell Bros. Coffee",), "It is owned by Bell Bros. Tea.", WRONG),
+    (OWNER, ("Bell Bros. Coffee",), "It is not owned by Bell Bros. Coffee. It is owned by Acme.", WRONG),
+    (WRITER, WRITERS, "It was written by Ann Boyd and Ben Carr of the band.", RIGHT),  # names of which each is right
+    (WRITER, WRITERS, "The writers are Ann Boyd & Dan Egan.", RIGHT),
+    (WRITER, WRITERS, "It was written by Ann Boyd and Tom Hall.", NONE),
+    (WRITER, WRITERS, "It was written by Tom Hall, Ann Boyd and Ben Carr.", NONE),
+    (WRITER, WRITERS, "Tom Hall was succeeded by Ann Boyd and Ben Carr.", NONE),
+    (WRITER, WRITERS, "It was not written by Ann Boyd and Ben Carr.", WRONG),
+    (TEAM, ("Hill Racing",), "The answer is Penn, Kraco-Lee, Haas/Ford, and Hill Racing.", NONE),  # one of a list
+    (TEAM, ("Hill Racing",), "Penn, Haas, and Hill Racing won only once.", NONE),
+    (TEAM, ("Hill Racing",), "The teams are Penn, Haas, and Hill Racing.", NONE),
+    (TEAM, ("Hill Racing",), "Hill Racing won once, and Penn, Haas, and Kraco won more.", RIGHT),
+    ("What is the capital of Texas?", ("Austin",), "Houston is in Texas, and Austin became its capital.", RIGHT),
+    ("Which town was raided?", TOWN, "It was the Dalby Raid.", RIGHT),  # aliases that only add to another one
+    ("Which town was raided?", TOWN, "Derby, France", WRONG),
+    ("Who painted it?", ("Leonardo", "Leonardo da Vinci"), "It was Leonardo DiCaprio.", NONE),
+    (FIRST, ("Ann Maria Lee",), "Ann Lee was born before Bo Diaz.", RIGHT),  # the name as the question has it
+    (FIRST, ("Ann Maria Lee",), "Bo Diaz was born before Ann Lee.", NONE),
+    (FIRST, ("Ann Maria Lee",), "Bo Diaz was.", WRONG),
+    ("Between Jo Li and Al Day, who won?", ('Alan Ray "Al" Day',), "Al Day won.", RIGHT),
+    ("Who is the father of Ann Lee and Bo Lee?", ("Carl Ann Lee",), "Ann Lee", NONE),
+    ("Which canal is longer, the Hill Canal or the Dale Canal?", ("Dale Canal",), "Canal", NONE),
+    (WRITER, ("Francis Scott Hale",), "F. Scott Hale", RIGHT),  # a first name as an initial
+    (WRITER, ("Francis Scott Hale",), "G. Scott Hale", NONE),
+    (WRITER, ("Francis Scott Hale",), "F. S. Hale", NONE),
+    (PLAYS, ("Leeds",), "Ann Lee is a Welsh guard who plays for Leeds.", RIGHT),  # at the place that is asked for
+    (PLAYS, ("Leeds",), "Ann Lee is a Welsh guard who plays for York, near Leeds.", NONE),
+    (PLAYS, ("Leeds",), "Ann Lee is a Welsh guard who plays for York and not for Leeds.", WRONG),
+    (PLAYS, ("Leeds",), "Ann Lee is a Welsh guard who plays for Leeds's rival York.", NONE),
+    (PLAYS, ("Leeds",), "Ann Lee is a Welsh guard who plays for Leeds or York.", NONE),
+    (SHOW, ("Cats",), "It is a show by Howard Ash, whose first work with Alan Moor was the 1979 musical Cats.", RIGHT),
+    (SHOW, ("Cats",), "It is a show by Howard Ash, whose second work with Alan Moor was the 1979 musical Cats.", NONE),
+    (SHOW, ("Cats",), "It is by Bo, whose first work with Alan Moor was Hair, after the 1979 musical Cats.", NONE),
+    (SEAT, ("Fornost",), "The town of Bree was succeeded as the seat of Arnor by Fornost.", RIGHT),
+    (SEAT, ("Fornost",), "The town of Bree succeeded Fornost as the seat of Arnor.", NONE),
+    (CAPITAL, ("Vienna",), "The capital of Austria is Vienna1.", RIGHT),  # a footnote
+    (CAPITAL, ("Vienna",), "It is Graz, not Vienna1.", WRONG),
+    ("Which system is it?", ("Windows10",), "It is Windows8.", WRONG),
+    (SINGS, ("Ann Vale",), "The Song: Originally sung by Ann Vale.", RIGHT),
+    (SINGS, ("Ann Vale",), "Bo Fox sings to Ann Vale.", NONE),
+    (KING, ("Henry VIII",), "Henry VIII's men did it.", NONE),  # a king's number with another ending
+    (KING, ("Henry VIII",), "Henry VII's men did it.", WRONG),
+    (
+        ALBUM,  # an answer that ends in its doubt
+        ("Blue Fern",),
+        "There is no album of both. Blue Fern is hers. Therefore, the text does not answer the question.",
+        NONE,
+    ),
+    (ALBUM, ("Blue Fern",), "They made Blue Fern. So it is Blue Fern, although the date is unknown.", RIGHT),
+    (ALBUM, ("Blue Fern",), "It is Blue Fern. The text does not say when it came out.", RIGHT),
+    ("Who plays Noah?", ("Robert Gill Hale IV",), "Robert Hale", NONE),  # a name without its number
+    ("Who plays Noah?", ("Robert Gill Hale IV",), "He is played by Robert Hale on TV.", NONE),
+    ("Who plays Noah?", ("Robert Gill Hale IV",), "Robert Gill Hale III", WRONG),
+    ("Who plays Noah?", ("Pope John Paul II",), "John Paul I", WRONG),
+    ("Which film is it?", ("Toy Story 3",), "It is Toy Story 2.", WRONG),
+]
+LISTS = [
+    ("list", BORDERS, "Russia, People's Republic of China", "China and Russia", NONE),  # parts of names
+    ("list", BORDERS, "Russia, People's Republic of China", '["China", "Kazakhstan"]', WRONG),
+    ("list", BORDERS, "Russia, People's Republic of China", "China", WRONG),
+    ("list", "Who led it?", "George Washington, John Adams", "Adams and Washington", NONE),
+    ("list", "Who led it?", "George Washington, John Adams", "Adams and Adams", WRONG),
+    ("ordered-list", "Who led it, in order?", "George Washington, John Adams", "Washington, Adams", NONE),
+    ("ordered-list", "Who led it, in order?", "George Washington, John Adams", "Adams, Washington", WRONG),
+]
+
+
+@pytest.mark.parametrize(("question", "golds", "response", "expected"), TEXTS)
+def test_a_name_in_a_form_of_other_logs(question: str, golds: tuple[str, ...], response: str, expected: str) -> None:
+    assert grade(response, "stop", golds[0], "text", golds[1:], question=question).outcome == expected
+
+
+@pytest.mark.parametrize(("answer_type", "question", "gold", "response", "expected"), LISTS)
+def test_items_by_parts_of_their_names_are_undecided(
+    answer_type: str, question: str, gold: str, response: str, expected: str
+) -> None:
+    assert grade(response, "stop", gold, answer_type, question=question).outcome == expected
