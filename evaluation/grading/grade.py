@@ -121,8 +121,8 @@ def _judge(found: Extracted, asked: Asked, answer_type: str, unknowable: bool) -
         return Grade("invalid", None, None, found.reason)
     opening = found.segments[0][:_ABSTAINED]
     abstention_right = unknowable or text.normalize(asked.golds[0]) == text.normalize(ABSTENTION)
-    if grade_ := _declining(found.segments[0], asked, answer_type, abstention_right):
-        return grade_
+    if abstained := _declining(found.segments[0], asked, answer_type, abstention_right):
+        return abstained
     if unknowable:
         return Grade("incorrect", opening, None, "unknowable")
     if found.shortened:
