@@ -283,8 +283,9 @@ def rounds_to(said: Number, gold: Number) -> bool:
     value, right = (n.value * 100 if n.percent else n.value for n in (said, gold))
     value = value * said.factor / unit.factor if said.dimension else value
     digits = next((n for n in _ROUNDED if (right * 10**n).denominator == 1), 0)
-    sure = digits and right.denominator != 1 and abs(right) * 10**digits >= _THREE
-    return bool(sure) and (value * 10**digits).denominator != 1 and _repeats(value) and _to_digits(value, digits) == right
+    if not digits or right.denominator == 1 or abs(right) * 10**digits < _THREE:
+        return False
+    return (value * 10**digits).denominator != 1 and _repeats(value) and _to_digits(value, digits) == right
 
 
 def nearly(said: Number, gold: Number) -> bool:
