@@ -28,7 +28,8 @@ _PAIRS = (
     "before after, more fewer, more less, greater less, larger less, larger smaller, bigger smaller, "
     "greater smaller, longer shorter, taller shorter, higher lower, older younger, older newer, earlier later, "
     "faster slower, heavier lighter, hotter colder, warmer colder, above below, inside outside, same different, "
-    "odd even, prime composite, north south, east west, alive dead"
+    "odd even, prime composite, north south, east west, alive dead, heads tails, open closed, open shut, full empty, "
+    "locked unlocked, up down, left right, win lose, legal illegal, present absent, asleep awake, clean dirty"
 )
 _OPPOSITES = {frozenset(ENDING.sub("", word) for word in pair.split()) for pair in _PAIRS.split(", ")}
 _REASON = re.compile(r"[,;:]|\s(?:because|since|due\s+to|so|as(?=\s(?:it|they|he|she|there)\b))\b", re.IGNORECASE)
@@ -72,6 +73,11 @@ _CITY_OF = re.compile(r"\b(?:city|town|state|island|country|planet|river)\s(?:of
 """The kind of what is named after it: "the city of Nice"."""
 _IF = re.compile(r",\s(?:if|given|assuming)\s[^?]*")
 """The condition behind a question: "Is Ann taller than Bob, if Ann is 160 cm tall?"."""
+_STILL = re.compile(r"\W*(?:is|are)\s[^?]*?\b(?P<still>still|now)\s", re.IGNORECASE)
+_STEP = re.compile(r"[;:]\s|,?\s(?:so|but|(?:and\s)?then)\s", re.IGNORECASE)
+_NOW_IT = re.compile(r"\W*(?:now\s)?(?:it|they)\b", re.IGNORECASE)
+_WAS = re.compile(r"\b(?:was|were|had|used\sto)\b", re.IGNORECASE)
+"""\"Is the lamp still on?", and the steps of "She turns it off, so it is off; then it's on again."."""
 _OBJECT = 3
 """Most words of an object."""
 _KEPT = 3
@@ -90,6 +96,8 @@ def affirms(text: str, question: str) -> bool | None:
         if said["word"].lower() == judged["word"].lower() and not {*said["word"].lower().split()} & ASKING:
             return not said["no"]
     question = _IF.sub("", _IS_IT_TRUE.sub("", last_question(question)))
+    if still := _STILL.match(question):
+        return _ends_so(text, content(question[: still.start("still")] + question[still.end() :]))
     question = _not_fronted(_CITY_OF.sub("", question))
     asked, names, than = content(question), names_of(question), question.partition(" than ")
     parts = [_not_fronted(_without_others(s, asked)) for s in view.sentences(view.plain(text)) if not s.endswith("?")]
@@ -104,6 +112,18 @@ def affirms(text: str, question: str) -> bool | None:
         said = [(s, v) for s in near if (v := _of_its_subject(s, asked, names)) is not None]
     concluded = [v for s, v in said if cues.concludes(s)]
     return concluded[-1] if concluded else said[0][1] if len({v for _, v in said}) == 1 else None
+
+
+def _ends_so(text: str, asked: Sequence[str]) -> bool | None:
+    """What a text says last of a state that may change; None where that is another state than was asked about."""
+    ends = None
+    parts = [s for s in view.sentences(view.plain(text)) if not s.endswith("?")]
+    for step in (c for s in parts for c in _STEP.split(s) if not _WAS.search(c)):
+        step = _NOW_IT.sub(asked[0], step) if asked else step
+        said = _stance(step, asked, set())
+        other = len({*asked} - {*content(step)}) == 1 and _in_order(asked[:1], content(step))
+        ends = said if said is not None or other else ends
+    return ends
 
 
 def _stance(sentence: str, asked: Sequence[str], said_so: set[str]) -> bool | None:

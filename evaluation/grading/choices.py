@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from . import booleans, cues, view, words
+from . import booleans, cues, dates, formulas, numbers, view, words
 from .text import normalize
 
 _Options = Sequence[tuple[str, str]]
@@ -147,6 +147,17 @@ def holds(text: str, letter: str, options: _Options) -> bool:
     """Whether a text has an option's letter or its text, in whatever role."""
     marked = (next(g for g in m.groups() if g) for m in _MARKED.finditer(text))
     return letter in {*(m.upper() for m in marked), *_named(text, options)}
+
+
+def kind(text: str, options: _Options) -> str | None:
+    """As what a text without a letter is compared with options that are all days, or all different numbers."""
+    values = [option for _, option in options]
+    if not values or any(holds(text, letter, [(letter, "")]) for letter, _ in options):
+        return None
+    if all((day := dates.parse(v)) and day.day for v in values):
+        return "date"
+    read = {n.value for v in values if formulas.is_plain_number(v) and (n := numbers.parse(v))}
+    return "number" if len(read) == len(values) else None  # 9 is neither of 9 cm and 9 m
 
 
 def polar(letter: str, options: _Options) -> str | None:

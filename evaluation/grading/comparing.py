@@ -256,24 +256,24 @@ def _boolean(said: Said, asked: Asked) -> Verdict:
 
 
 def _choice(said: Said, asked: Asked) -> Verdict:
-    wanted = letter_of(asked.golds[0], asked.options)
-    if wanted is None and asked.options:
-        named = ", ".join(letter for letter, _ in asked.options)
-        raise InputError(
-            f"gold answer {asked.golds[0]!r} is not one of the options {named}; use a letter or an option's text"
-        )
+    given, gold = asked.options, asked.golds[0]
+    if (wanted := letter_of(gold, given)) is None and given:
+        named = ", ".join(letter for letter, _ in given)
+        raise InputError(f"gold answer {gold!r} is not one of the options {named}; use a letter or an option's text")
     if wanted is None:
         return _name(said, asked)
-    given = asked.options
     found = choices.announced(said.text, said.rest, given) if said.cued else choices.uncued(said.text, given)
-    if found.reason == "none of the options":
+    differ = found.reason == "letter and text differ" and not choices.holds(said.text, wanted, given)
+    if differ or found.reason == "none of the options":  # whichever of letter and text is meant
         return wrong(said.text, found.reason)
-    if found.reason == "letter and text differ" and not choices.holds(said.text, wanted, asked.options):
-        return wrong(said.text, found.reason)  # whichever of them is meant
-    if found.reason == "no-answer" and (polar := choices.polar(wanted, asked.options)):
+    if found.reason == "no-answer" and (polar := choices.polar(wanted, given)):
         return _boolean(said, replace(asked, golds=(polar,)))
+    kind = choices.kind(said.text, given)
+    valued = COMPARISONS[kind](said, replace(asked, golds=(dict(given)[wanted],))) if kind else None
     if found.letter is None:
-        return None if found.reason == "no-answer" else undecided(said.text, found.reason or "no-answer")
+        return valued if found.reason == "no-answer" else undecided(said.text, found.reason or "no-answer")
+    if valued is not None and (found.letter == wanted) != (valued.outcome == "correct"):
+        return undecided(said.text, "several choices")
     return right(found.letter, "letter") if found.letter == wanted else wrong(found.letter)
 
 

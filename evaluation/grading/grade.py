@@ -17,7 +17,7 @@ from ..case import ANSWER_TYPES
 from ..options import in_question
 from ..prompts import ABSTENTION, ANSWER_CUE
 from ..text_files import literal
-from . import cues, echo, names, statements, text, view
+from . import booleans, cues, echo, names, statements, text, view
 from .comparing import COMPARISONS
 from .extract import CODE, Extracted, extract, in_lines
 from .spellings import has_another_remark, short_forms
@@ -137,6 +137,8 @@ def _judge(found: Extracted, asked: Asked, answer_type: str, unknowable: bool) -
     declined = text.abstains(opening)
     unsure = declined and text.abstains(dict(asked.options).get(asked.golds[0].strip(), asked.golds[0]))
     for n, segment in enumerate(found.segments):
+        if n and answer_type == "boolean" and not booleans.opens(segment):
+            continue  # "Answer: The lamp is lit." of a step, before a final answer that says neither
         lines = in_lines(segment) if answer_type in _NAMED else None
         said = Said(segment, found.following[n] if n < len(found.following) else "", found.cued)
         said = Said(lines) if lines else said

@@ -151,8 +151,8 @@ _MINUS = re.compile(
 _LABEL = re.compile(
     r"\b(?:step|equation|method|case|part|option|figure|line|question|fact|answer|example|chapter|table)\s*#?$", re.I
 )
-_GROUP = re.compile(r"(?<![\d.,/])\d{1,3}(?= \Z)")
-"""Digits before three others that may be one number: "1 275"."""
+_HEAD = re.compile(r"^\W*(?:step|part|case|question)\s*#?\d+(?=\W*:\W*[^\W\d])", re.I | re.M)  # "Step 4: Calculate"
+_GROUP = re.compile(r"(?<![\d.,/])\d{1,3}(?= \Z)")  # digits before three others that may be one number: "1 275"
 _AND_CENTS = re.compile(r"\s*(?:dollars?|euros?|pounds?)\s+", re.IGNORECASE)
 """Between an amount and its cents: "37 euros 50"."""
 _MONEY = frozenset({"dollar", "euro", "sterling"})
@@ -294,8 +294,9 @@ def _operands(text: str) -> set[int]:
 def candidates(text: str) -> list[Number]:
     """Numbers that can be an answer: no operands, no negated numbers, digits before words, 2 h 30 min as one.
 
-    Ordinals ("the 4th") and what only counts ("Step 2:", "Q1") are left out where other numbers stand.
+    Ordinals ("the 4th") and what only counts ("Step 2", "Q1") are left out where other numbers stand; heads always.
     """
+    text = _HEAD.sub(lambda m: " " * len(m[0]), text)
     numbers, operands = find_all(text), _operands(text)
     free = [n for i, n in enumerate(numbers) if i not in operands and not negated(text, n)]
     free = [n for n in free if not n.word] or free

@@ -273,39 +273,43 @@ _SAME = re.compile(
 """Text between a number and the same number in another form: "7/12, i.e. about 0.58"."""
 _REPEATED = re.compile(r"\.\d*?(\d)\1{2,}(\d?)\Z")
 """The same digit three times or more at the end, and perhaps the same one rounded."""
-_ROUNDED = range(2, 9)
+_ROUNDED = range(1, 9)
 """Decimals of a gold answer that may have been rounded."""
+_THREE = 100
+"""A rounded answer has three digits or more."""
 _SHOWN = 12
-"""Decimals in which a digit repeats."""
+"""Decimals in which a digit repeats; fewer of a large number, as a program prints about 16 digits."""
 
 
 def rounded(said: Number, gold: Number) -> bool:
     """Whether one of two numbers is the other one rounded, and the other one has endless decimals."""
-    return rounds_to(said, gold) or rounds_to(gold, said)
+    return rounds_to(said, gold) or (abs(gold.value) >= 1 and rounds_to(gold, said))
 
 
 def rounds_to(said: Number, gold: Number) -> bool:
-    """Whether a number with endless decimals rounds to a gold answer, in its decimals and its unit."""
+    """Whether a number with endless decimals rounds to a gold answer of three digits or more, in its unit."""
     unit = gold.asked or gold
-    if abs(gold.value) < 1 or (said.dimension and said.dimension != unit.dimension):
+    if said.dimension and said.dimension != unit.dimension:
         return False
     value, right = (n.value * 100 if n.percent else n.value for n in (said, gold))
     value = value * said.factor / unit.factor if said.dimension else value
     digits = next((n for n in _ROUNDED if (right * 10**n).denominator == 1), 0)
-    least = bool(digits) and (right * 10).denominator != 1
-    return least and (value * 10**digits).denominator != 1 and _repeats(value) and _to_digits(value, digits) == right
+    if not digits or right.denominator == 1 or abs(right) * 10**digits < _THREE:
+        return False
+    return (value * 10**digits).denominator != 1 and _repeats(value) and _to_digits(value, digits) == right
 
 
 def nearly(said: Number, gold: Number) -> bool:
     """Whether a number is a gold one below 1 with endless decimals, rounded to two digits or more: 0.333 for 1/3."""
     if said.word or not 0 < abs(gold.value) < 1 or (gold.value * 10**_SHOWN).denominator == 1:
         return False
-    digits = next((n for n in _ROUNDED if (said.value * 10**n).denominator == 1), 0)
+    digits = next((n for n in _ROUNDED if n > 1 and (said.value * 10**n).denominator == 1), 0)
     return bool(digits) and _to_digits(gold.value, digits) == said.value
 
 
 def _repeats(value: Fraction) -> bool:
-    if (value * 10**_SHOWN).denominator != 1:
+    whole = int(abs(value)).bit_length() * 3 // 10  # digits before the point, nearly
+    if (value * 10 ** max(_SHOWN - whole, 0)).denominator != 1:
         return True
     text = f"{float(abs(value)):.{_SHOWN}f}".rstrip("0")
     found = _REPEATED.search(text)
