@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...errors import InputError
-from .. import dependence, statistics
+from .. import dependence, few_cases, statistics
 from ..case import Case
 from ..graded import Graded
 from ..metrics import Metric, mark
@@ -352,11 +353,14 @@ def statistic(
     possible: tuple[float, float] = (-math.inf, math.inf),
     skewed: bool = False,
     others: Sequence[Sequence[float]] = (),
+    rates: tuple[ArrayLike, few_cases.Function] | None = None,
 ) -> Metric:
     """A function of column sums over cases with its bootstrap interval; value None where it is not finite.
 
     ``possible`` holds the least and the greatest value that the function can have; the interval ends there.
-    ``skewed`` as in ``statistics.bootstrap``; ``others`` as in ``statistics.of_others``.
+    ``skewed`` as in ``statistics.bootstrap``; ``others`` as in ``statistics.of_others``. Where the function is one of
+    ``rates`` and cases share nothing, the interval reaches at least as far as ``few_cases.limits`` of them: a bootstrap
+    knows only differences that it has seen.
     """
     clusters = clusters_of(of) if of is not None else clusters
     if not len(columns):
@@ -372,6 +376,8 @@ def statistic(
     interval = statistics.bootstrap(table, function, seed=seed, clusters=clusters, least=least, skewed=skewed)
     if interval.low is None and len(others):
         interval = statistics.of_others(table, function, others, clusters)
+    elif rates is not None and interval.method.startswith("bootstrap"):
+        interval = interval.reaching(few_cases.limits(*rates))
     interval = interval.within(*possible)
     finite = value if np.isfinite(value) else None
     if finite is None:
