@@ -13,6 +13,7 @@ from ...errors import InputError
 from .. import dependence, few_cases, statistics
 from ..case import Case
 from ..graded import Graded
+from ..grading.reasons import by_the_answer
 from ..metrics import Metric, mark
 from .base import CaseSet, Entry, Evidence, Reduction
 
@@ -71,23 +72,15 @@ def truth(row: Graded) -> Truth:
     return row.outcome == "correct" or (row.outcome == "abstained" and row.unknowable)
 
 
-FORMAT_FAILURES = (
-    "no-answer-tag", "no-answer", "no-cue", "truncated", "empty", "unclosed-thinking", "expression", "several",
-    "two readings", "bound", "loose bound", "hedged", "named", "part of the name", "another", "corrected",
-    "items in passing", "letter and text", "too-long",
-)  # fmt: skip
-"""Reasons of invalid grades that are the model's own doing; others (errors, judges) are not."""
-
-
 def published(rows: Sequence[Graded], compat: str | None) -> list[Graded]:
-    """The rows as a paper counts them: ``collapse`` counts responses without an answer as wrong, ``stad`` and
-    ``agentcoma`` everything invalid, including judge and connection failures.
+    """The rows as a paper counts them: ``collapse`` counts responses without an answer that can be judged as wrong,
+    ``stad`` and ``agentcoma`` everything invalid, including judge and connection failures.
     """
     if compat is None:
         return list(rows)
 
     def wrong(row: Graded) -> bool:
-        return row.outcome == "invalid" and (compat != "collapse" or (row.reason or "").startswith(FORMAT_FAILURES))
+        return row.outcome == "invalid" and (compat != "collapse" or by_the_answer(row.reason))
 
     return [replace(row, outcome="incorrect") if wrong(row) else row for row in rows]
 
