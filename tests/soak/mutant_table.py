@@ -1148,7 +1148,7 @@ MUTANTS = (
     Mutant(X, 'a study shows the interval of independent cases', '    metric = quoted(metric)\n    return {\n        "what": name', '    return {\n        "what": name', 'tests/experiments/studies/test_results.py -k what_its_cases_share'),
     Mutant(X, 'the first half of the kinds has one more', '// 2 if "kinds" in case.meta else False', '// 2 + 1 if "kinds" in case.meta else False', 'tests/experiments/studies/test_confusion.py -k planted_for'),
     Mutant(X, 'shards of other data merge', 'SAME_SHARDS = (*SAME, "benchmark", "data", "seed")', 'SAME_SHARDS = (*SAME, "benchmark", "seed")', 'tests/experiments/test_runs_together.py -k shards_that_were'),
-    Mutant(X, "a judge's agreement is that of the first", 'sum(j.agreed for j in judged), sum(j.compared for j in judged)', 'sum(j.agreed for j in judged[:1]), sum(j.compared for j in judged[:1])', 'tests/experiments/test_ask_plan.py -k judge_agrees'),
+    Mutant(X, "a judge's agreement is that of the first", 'sample = [each for j in judged for each in j.sample]', 'sample = [each for j in judged[:1] for each in j.sample]', 'tests/experiments/test_ask_plan.py -k judge_agrees'),
     Mutant(X, 'a difference without a test is in the caption', 'if r.get("value") is not None and r.get("p_adjusted") is not None:', 'if r.get("value") is not None:', 'tests/experiments/figures/test_mechanism.py -k heads'),
     Mutant(X, 'a skill map without a build has no name', 'SkillUse(name or folder.name,', 'SkillUse(name,', 'tests/experiments/figures/test_skills.py -k every_part'),
     Mutant(X, 'nulls are planted as probes are', '[s for s in scores if s.kind == "probe"], seed)', 'scores, seed)', 'tests/experiments/validity/test_rows_of_doses.py -k numbers_of_every_case'),
