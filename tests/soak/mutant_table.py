@@ -245,7 +245,7 @@ MUTANTS = (
     Mutant(P, "effects planted without their seed", "rng = np.random.default_rng(seed)\n    sd = float(x.std(ddof=1))", "rng = np.random.default_rng(0)\n    sd = float(x.std(ddof=1))", CONTRASTS + " -k seed"),
     Mutant(P, "the higher model is expected higher whatever was declared", 'sides if expected == "increasing" else sides[::-1]', "sides", CONTRASTS + " -k dose_series"),
     Mutant(P, "verdicts forget which cases were drawn", "float(np.sqrt(across + within)), freedom, null)", "float(np.sqrt(across)), freedom, null)", VERDICTS + " -k jackknife"),
-    Mutant(P, "the jackknife of verdicts as a variance of the mean", "within = (g - 1) / g * float(", "within = 1 / (g * (g - 1)) * float(", VERDICTS + " -k jackknife"),
+    Mutant(P, "the jackknife of verdicts as a variance of the mean", "return (g - 1) / g * float(", "return 1 / (g * (g - 1)) * float(", VERDICTS + " -k jackknife"),
     Mutant(P, "matched pairs as if they shared nothing", "row = paired(sides, quantity=quantity, clusters=cluster, seed=seed).table[0]", "row = paired(sides, quantity=quantity, seed=seed).table[0]", MATCHING + " -k cluster"),
     Mutant(P, "what was read is no cue", "cue_tokens=e.cue_tokens + n, begun=e.begun + n, slot=AT_ONCE", "cue_tokens=e.cue_tokens, begun=e.begun + n, slot=AT_ONCE", SLOTS),
     Mutant(P, "new keys counted one late", "new_keys = torch.arange(steps) + self.prompt_tokens", "new_keys = torch.arange(1, steps + 1) + self.prompt_tokens", READINGS + ' -k "stepwise and llama"'),
