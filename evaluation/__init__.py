@@ -11,7 +11,8 @@ What it is worth: ``grading`` (right or wrong, by rules), ``judging`` (by a judg
 that a model wrote).
 What is counted: ``graded`` (one graded ask, a line of ``graded.jsonl``, and contradictions in them), ``protocols``
 (published ways to ask and to count), ``metrics`` (a number with its interval and n, and contradictions between them),
-``statistics`` (the interval of a rate or a difference), ``dependence`` (errors where cases share facts),
+``statistics`` (the interval of a rate or a difference; ``few_cases``: of functions of rates), ``dependence`` (errors
+where cases share facts),
 ``grading_error`` (bounds from the known error of grading), ``analyses`` (further tables of the papers).
 Data: ``benchmarks`` (readers; they say what a case shares with others), ``builders`` (make new ones), ``importers``
 (results of other programs), ``text_files`` (files from outside, with messages that name file and line).

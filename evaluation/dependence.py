@@ -208,6 +208,7 @@ def regression(values: ArrayLike, design: ArrayLike, labels: Labels | None = Non
 def difference(first: ArrayLike, second: ArrayLike, labels: tuple[Labels, Labels] | None = None) -> Fit:
     """mean(first) - mean(second), with Welch's degrees of freedom; a label may reach into both groups.
 
+    If fewer than ``FEWEST`` independent cases stand against twice as many, the degrees of freedom are at most theirs.
     Clusters are counted on each side. Where labels cross, what both groups share is left out of account: it can only
     lessen the variance.
     """
@@ -220,11 +221,14 @@ def difference(first: ArrayLike, second: ArrayLike, labels: tuple[Labels, Labels
     own = set(group[: a.size].tolist()), set(group[a.size :].tolist())
     if not own[0] & own[1]:
         found = mean(a, sides[0]), mean(b, sides[1])
-        if alone(names):
-            return _sum_of(found[0], found[1], "Welch t")
-        if not any(fit.error > 0 for fit in found):  # no cluster differs from another: nothing is known
-            return _sum_of(found[0], found[1], CLUSTERED)
-        return _sum_of(_of_a_rate(found[0], a, (a, b)), _of_a_rate(found[1], b, (a, b)), CLUSTERED)
+        method = "Welch t" if alone(names) else CLUSTERED
+        if any(fit.error > 0 for fit in found):  # else no case or cluster differs from another: nothing is known
+            found = _of_a_rate(found[0], a, (a, b)), _of_a_rate(found[1], b, (a, b))
+        fit, (fewest, most) = _sum_of(found[0], found[1], method), sorted((a.size, b.size))
+        if method == CLUSTERED or fewest >= FEWEST or most < 2 * fewest:
+            return fit
+        # A few cases may by chance hardly differ, and Welch's degrees of freedom are then those of the many.
+        return fit._replace(freedom=min(fit.freedom, max(fewest - 1.0, 1.0)))
     inside = np.r_[np.ones(a.size), np.zeros(b.size)]
     fit = regression(np.r_[a, b], np.column_stack([inside, np.ones(inside.size)]), names)
     return fit._replace(clusters=min(map(len, own)))
@@ -233,7 +237,8 @@ def difference(first: ArrayLike, second: ArrayLike, labels: tuple[Labels, Labels
 def _of_a_rate(fit: Fit, values: Array, sides: tuple[Array, Array]) -> Fit:
     """A side of a difference of rates: its error is at least that of independent values at both sides' spread.
 
-    Among a few clusters of yes-or-no values, some may by chance hardly differ, and then the difference seems certain.
+    Among a few cases or clusters of yes-or-no values, some may by chance hardly differ, and then the difference seems
+    certain.
     """
     if np.unique(np.concatenate(sides)).size != 2:
         return fit

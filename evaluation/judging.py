@@ -179,8 +179,8 @@ class JudgedGrades:
     """The grades after the judge, and how far it agrees with the rules on a sample of what these decided."""
 
     grades: list[Grade]
-    agreed: int
-    compared: int
+    sample: tuple[tuple[str, bool], ...]
+    """The case of each answer of the sample on which the judge has a verdict, and whether this is that of the rules."""
     unseen: int
     """Open answers that a recorded judge was never asked about: they stay as the rules graded them."""
 
@@ -196,10 +196,13 @@ def second_opinions(graded: Sequence[tuple[Ask, Response, Grade]], judge: Engine
     for i in open_:
         if i in said:
             final[i] = apply(final[i], said[i])
-    verdicts = [(verdict(said[i] or ""), final[i].outcome == "correct") for i in sampled if i in said]
-    decided = [(theirs, ours) for theirs, ours in verdicts if theirs is not None]
-    unseen = sum(i not in said for i in open_)
-    return JudgedGrades(final, sum(theirs == ours for theirs, ours in decided), len(decided), unseen)
+    verdicts = {i: verdict(said[i] or "") for i in sampled if i in said}
+    decided = [
+        (graded[i][0].case, theirs == (final[i].outcome == "correct"))
+        for i, theirs in verdicts.items()
+        if theirs is not None
+    ]
+    return JudgedGrades(final, tuple(decided), sum(i not in said for i in open_))
 
 
 def put(judge: Engine, wanted: Mapping[int, Ask], journal: Journal | None = None) -> dict[int, Response]:

@@ -7,7 +7,7 @@ would claim certainty), an exact binomial interval is used, and its method says 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -38,6 +38,12 @@ class Interval:
         if self.low is None or self.high is None:
             return Interval(None, None, self.method)
         return Interval(max(self.low, float(least)), min(self.high, float(most)), self.method)
+
+    def reaching(self, ends: tuple[float, float] | None) -> Interval:
+        """The same interval, reaching at least from one end to the other; one without ends stays so."""
+        if ends is None or self.low is None or self.high is None:
+            return self
+        return Interval(min(self.low, ends[0]), max(self.high, ends[1]), self.method)
 
     def __contains__(self, value: float) -> bool:
         return self.low is not None and self.high is not None and self.low <= value <= self.high
@@ -259,8 +265,7 @@ def paired_difference(
     if not interval.method.startswith("bootstrap") or interval.low is None or interval.high is None:
         return interval.within(-1, 1)
     ends = _of_scores(int((difference > 0).sum()), int((difference < 0).sum()), len(difference))
-    low, high = min(interval.low, ends[0]), max(interval.high, ends[1])
-    return Interval(low, high, f"paired-{interval.method}").within(-1, 1)
+    return replace(interval.reaching(ends), method=f"paired-{interval.method}").within(-1, 1)
 
 
 @lru_cache(maxsize=65536)

@@ -144,7 +144,7 @@ def _between_p(
     if group is not None:
         raise InputError(f"test {test!r} takes cases as independent, but they share clusters; use test='auto'")
     if test in ("auto", "welch"):
-        return _all_apart(a.size, b.size) if flat else ("Welch t", effects.welch_p(a, b))
+        return _all_apart(a.size, b.size) if flat else ("Welch t", effects.difference_fit(a, b).p)
     # The first takes the groups as equally spread; the second does not, but has no p where groups lie apart.
     with warnings.catch_warnings(action="ignore"):
         ranked = [float(test.pvalue) for test in (stats.mannwhitneyu(a, b), stats.brunnermunzel(a, b))]

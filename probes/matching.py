@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from ..errors import InputError
+from ..evaluation import dependence
+from ..evaluation.dependence import Sides
 from ..terminal import how_many
 from .effects import smallest_detectable
 from .examples import Example
@@ -98,9 +100,27 @@ class Matched:
         found = ", ".join(f"{b.covariate} {b.before:+.2f} -> {b.after:+.2f}" for b in worst[:SHOWN])
         more = f" and {len(worst) - SHOWN} less unbalanced" if len(worst) > SHOWN else ""
         return (
-            f"{text}; standardized differences before -> after: {found or 'nothing varies'}{more}; "
-            f"smallest detectable effect {smallest_detectable(len(self.pairs), len(self.pairs)):.2f} sd"
+            f"{text}; standardized differences before -> after: {found or 'nothing varies'}{more}; {self._detectable}"
         )
+
+    @property
+    def _detectable(self) -> str:
+        """The smallest effect that a paired t test finds where the values of the two of a pair are not related.
+
+        How alike pairs are that share something only their values tell; so where they do, the note has both ends.
+        """
+        near = {e.case: e.shares for e in self.examples}
+        labels = [Sides(near.get(f), near.get(s)) for f, s in self.pairs]
+        n = len(labels)
+        least = smallest_detectable(n, error=math.sqrt(2 / n), freedom=n - 1.0)
+        if dependence.alone(labels):
+            return f"smallest detectable effect {least:.2f} sd"
+        groups = dependence.count(labels)
+        if groups < dependence.FEWEST:
+            few = how_many(groups, "cluster")
+            return f"no test: the cases of all pairs are of {few}, and {dependence.FEWEST} are needed"
+        most = smallest_detectable(n, error=math.sqrt(2 / dependence.effective(labels)), freedom=groups - 1.0)
+        return f"smallest detectable effect {least:.2f} to {most:.2f} sd, by how alike pairs are that share something"
 
 
 def check_templates(examples: Sequence[Example], notes: list[str] | None = None) -> None:

@@ -39,8 +39,9 @@ def auroc(
 ) -> Estimate:
     """Probability that a positive scores above a negative, ties counting half; 0.5 = cannot tell them apart.
 
-    Interval: DeLong's variance on the logit scale. Where cases share anything, each one's share of the other side
-    that it beats has the clustered error of a difference of means (Obuchowski 1997 with CR2 and t). Clopper-Pearson
+    Interval: DeLong's variance on the logit scale, with Welch's t: each case's share of the other side that it beats
+    has the error of a difference of means, a clustered one where cases share anything (Obuchowski 1997 with CR2).
+    Clopper-Pearson
     on the smaller group (or its clusters) where the sample separates perfectly, none where all scores are tied.
     Raises ``NoCasesError`` for an empty side.
     """
@@ -59,14 +60,11 @@ def auroc(
         return Estimate(value, *((bound, 1.0) if value else (0.0, 1 - bound)), name)
     if min(x.size, y.size) < 2:
         return Estimate(value, float("nan"), float("nan"), "none")
-    if group is None:
-        error = float(np.sqrt(wins.mean(1).var(ddof=1) / x.size + wins.mean(0).var(ddof=1) / y.size))
-        quantile, name = float(stats.norm.ppf((1 + level) / 2)), "DeLong (logit)"
-    else:
-        fit = difference_fit(wins.mean(1), -wins.mean(0), clusters)
-        if not fit.known:
-            return Estimate(value, float("nan"), float("nan"), FEW)
-        error, quantile, name = fit.error, float(stats.t.ppf((1 + level) / 2, fit.used)), f"{fit.method} (logit)"
+    fit = difference_fit(wins.mean(1), -wins.mean(0), clusters if group is not None else (None, None))
+    if not fit.known:
+        return Estimate(value, float("nan"), float("nan"), FEW)
+    error, quantile = fit.error, float(stats.t.ppf((1 + level) / 2, fit.used))
+    name = f"{'DeLong, t' if group is None else fit.method} (logit)"
     if error == 0:  # every comparison is a tie, so that other samples would have been, too
         return Estimate(value, float("nan"), float("nan"), NO_SPREAD)
     half = quantile * error / (value * (1 - value))

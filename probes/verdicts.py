@@ -8,8 +8,9 @@ training, so that the interval also allows for which cases were drawn:
 
     variance = variance over trainings / trainings + delete-a-group jackknife of the mean over groups of cases
 
-which counts their common part twice, so the interval is rather too wide than too narrow. With fewer than ``TRAININGS``
-trainings, or five clusters of cases, a row is descriptive and its verdict is that it cannot say.
+(where several things cross that cases share, each case is a group, and the jackknife's values have the error of
+``dependence``), which counts their common part twice, so the interval is rather too wide than too narrow. With fewer
+than ``TRAININGS`` trainings, or five clusters of cases, a row is descriptive and its verdict is that it cannot say.
 
 * **yes** (or reversed): the 95 % interval excludes no effect, so does an exact sign-flip test of the trainings, the
   effect does not come from the lowest level alone (if that is asked), and at least half of it remains beyond every
@@ -28,7 +29,6 @@ those below 0.05 about one in twenty may be chance, and without any effect one r
 """
 
 import math
-from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -39,10 +39,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats as scipy_stats
 
 from ..errors import InputError, NoCasesError
+from ..evaluation import dependence
 from ..evaluation.dependence import FEW
 from ..evaluation.dependence import FEWEST as FEWEST_CASES
 from ..evaluation.statistics import holm
 from ..terminal import how_many
+from . import jackknife
 from .result import Row
 
 stats: Any = scipy_stats  # its result types do not declare pvalue and statistic
@@ -56,8 +58,6 @@ BEYOND = 0.05
 """Semi-partial correlation that has to be left beyond a baseline."""
 EXPLAINED = 0.5
 """Share of the correlation that has to be left beyond a baseline; below it the baseline explains most of it."""
-GROUPS = 10
-"""Groups of cases that the jackknife leaves out one by one."""
 FEWEST, FEWEST_ADJUSTED = 3, 8
 """Scores of a level, and of all levels for a baseline's cubic, below which a training has no number."""
 
@@ -71,7 +71,7 @@ class Observations:
     level: Sequence[float]
     """Order of the dose; for two groups 1 for the one that should score higher, and 0."""
     case: Sequence[Hashable]
-    """What cases share (a cluster) where they share anything, else the case."""
+    """What cases share, as ``evaluation.dependence`` takes it, where they share anything, else the case."""
     value: ArrayLike
     baselines: Mapping[str, ArrayLike] = field(default_factory=dict)
 
@@ -120,6 +120,8 @@ class _Cells:
     baselines: Mapping[str, Array] = field(default_factory=dict)
     beside: Mapping[str, Array] = field(default_factory=dict)
     """The baselines of the same case at the dose below and at the dose above."""
+    near: Sequence[Hashable] | None = None
+    """What each group shares with others, where this crosses."""
 
 
 def verdict(
@@ -137,7 +139,8 @@ def verdict(
     raw = _over(cells, lambda c: _concordance(c, measure), 0.0 if measure == "trend" else 0.5)
     if not raw.each:
         raise NoCasesError(f"{quantity}: no training has {FEWEST} scores at each of its levels")
-    few = len(set(seen.case)) < FEWEST_CASES
+    clusters = dependence.count(next(iter(cells.values())).near or seen.case)
+    few = clusters < FEWEST_CASES
     low, high = (math.nan, math.nan) if few else raw.interval()
     facing = 1 if expected == "increasing" else -1
     row: Row = {
@@ -152,7 +155,7 @@ def verdict(
         n = len(raw.each)
         return {**row, "verdict": f"cannot say: {how_many(n, 'training')} ({TRAININGS} are needed)"}
     if few:
-        said = how_many(len(set(seen.case)), "cluster of cases", "clusters of cases")
+        said = how_many(clusters, "cluster of cases", "clusters of cases")
         return {**row, "verdict": f"cannot say: {said} ({FEWEST_CASES} are needed)"}
     return {**row, "p": raw.p, "test": "exact sign flips of trainings",
             **_judged(cells, raw, measure, facing, without_lowest)}  # fmt: skip
@@ -169,7 +172,7 @@ def _judged(cells: Mapping[Hashable, _Cells], raw: Over, measure: Measure, facin
     row: Row = {}
     if without_lowest and len(set(next(iter(cells.values())).level)) > 2:
         above = {t: (c, c.level > c.level.min()) for t, c in cells.items()}
-        higher = {t: _Cells(c.level[k], c.group[k], c.groups, c.value[k]) for t, (c, k) in above.items()}
+        higher = {t: replace(c, level=c.level[k], group=c.group[k], value=c.value[k]) for t, (c, k) in above.items()}
         kept = _over(higher, lambda c: _concordance(c, measure), raw.null)
         row |= {"without_lowest": kept.value, "without_lowest_low": kept.interval()[0],
                 "without_lowest_high": kept.interval()[1]}  # fmt: skip
@@ -224,10 +227,9 @@ def _by_training(seen: Observations) -> tuple[dict[Hashable, _Cells], dict[Hasha
     sizes = {len(seen.training), len(seen.case), level.size, value.size, *(v.size for v in known.values())}
     if len(sizes) > 1:
         raise InputError(f"observations of lengths {sorted(sizes)}; give one training, level and case per value")
-    beside = _beside(seen, level, known)
-    order = {c: i for i, c in enumerate(dict.fromkeys(seen.case))}
-    groups = min(GROUPS, len(order))
-    group = np.array([order[c] % groups for c in seen.case], dtype=np.intp)
+    keys = jackknife.keys_of(seen.training, seen.case, level)
+    beside = jackknife.beside(keys, known)
+    group, groups, near = jackknife.groups_of(keys)
     of = {t: i for i, t in enumerate(dict.fromkeys(seen.training))}
     training = np.array([of[t] for t in seen.training])
     levels = np.unique(level)
@@ -239,28 +241,8 @@ def _by_training(seen: Observations) -> tuple[dict[Hashable, _Cells], dict[Hasha
             left_out[t] = f"{counts} scores at its levels"
             continue
         own, others = ({k: v[mine] for k, v in of.items()} for of in (known, beside))
-        cells[t] = _Cells(level[mine], group[mine], groups, value[mine], own, others)
+        cells[t] = _Cells(level[mine], group[mine], groups, value[mine], own, others, near)
     return cells, left_out
-
-
-def _beside(seen: Observations, level: Array, known: Mapping[str, Array]) -> dict[str, Array]:
-    """The baselines of the same case one level lower and one higher; its own where there is no such level.
-
-    Cases that share a label are distinguished by their order, which is the same at every level.
-    """
-    rank = np.unique(level, return_inverse=True)[1].tolist()
-    met: Counter[Hashable] = Counter()
-    place: dict[Hashable, int] = {}
-    keys = []
-    for i, key in enumerate(zip(seen.training, seen.case, rank, strict=True)):
-        keys.append((*key[:2], met[key], key[2]))
-        place[keys[-1]] = i
-        met[key] += 1
-    found = {}
-    for step, said in ((-1, "below"), (1, "above")):
-        at = np.array([place.get((*k[:3], min(max(k[3] + step, 0), max(rank))), -1) for k in keys])
-        found |= {f"{name} at the dose {said}": np.where(at < 0, np.nan, x[at]) for name, x in known.items()}
-    return found
 
 
 def _over(cells: Mapping[Hashable, _Cells], of: Callable[[_Cells], Array], null: float) -> Over:
@@ -271,11 +253,9 @@ def _over(cells: Mapping[Hashable, _Cells], of: Callable[[_Cells], Array], null:
         return Over({}, float("nan"), float("nan"), 1.0, null)
     table = np.array(list(found.values()))
     n, mean = len(table), float(table[:, 0].mean())
-    left = table[:, 1:][:, np.isfinite(table[:, 1:]).all(0)].mean(0)
-    g = left.size
+    within, of_cases = jackknife.variance(mean, table[:, 1:].mean(0), next(iter(cells.values())).near)
     across = float(table[:, 0].var(ddof=1)) / n if n > 1 else float("nan")
-    within = (g - 1) / g * float(((left - left.mean()) ** 2).sum()) if g > 1 else 0.0
-    below = across**2 / max(n - 1, 1) + within**2 / max(g - 1, 1)
+    below = across**2 / max(n - 1, 1) + within**2 / of_cases
     freedom = (across + within) ** 2 / below if below > 0 else float(max(n - 1, 1))
     return Over({t: float(x[0]) for t, x in found.items()}, mean, float(np.sqrt(across + within)), freedom, null)
 

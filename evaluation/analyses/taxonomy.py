@@ -16,6 +16,8 @@ from .. import statistics
 from ..case import Case
 from ..graded import Graded
 from ..grading import dates
+from ..grading.grade import MODES
+from ..grading.reasons import by_the_answer
 from ..metrics import Metric, mark
 from ..protocols import counting
 from ..protocols.double_gate import Gated, gate_cases
@@ -77,7 +79,7 @@ def _failed(g: Gated) -> bool | None:
     if g.double is not True or row is None:
         return None
     if row.outcome == "invalid":
-        return True if (row.reason or "").startswith(counting.FORMAT_FAILURES) else None
+        return True if by_the_answer(row.reason) else None
     return not counting.truth(row)
 
 
@@ -94,7 +96,8 @@ def rule_label(g: Gated, case: Case | None, text: str | None) -> str:
     if row.outcome == "abstained":
         return "over-abstention"
     lacks_tag = row.prompt in _TAGGED and text is not None and "</answer>" not in text
-    as_published = (row.reason or "").startswith(tuple(f"compat:{reason}" for reason in counting.FORMAT_FAILURES))
+    paper, published, reason = (row.reason or "").partition("compat:")
+    as_published = published and not paper and reason not in MODES and by_the_answer(reason)
     if row.outcome == "invalid" or lacks_tag or as_published:
         return "malformed-output"
     kind = case.answer_type if case is not None else _kind_of(row.gold)

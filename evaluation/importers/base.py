@@ -146,7 +146,7 @@ def outcome_of(score: Any, name: str, where: str) -> tuple[Outcome, str | None]:
     if isinstance(score, bool | int | float) and score in (0, 1):
         return ("correct" if score else "incorrect"), None
     if score is None or score != score:
-        return "invalid", f"{name} is {score!r}"
+        return "invalid", f"score {name} is {score!r}"
     raise InputError(f"{where}: {name} is {score!r}, not a right-or-wrong verdict; give another --scorer")
 
 

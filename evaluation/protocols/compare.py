@@ -108,6 +108,7 @@ def _difference_of_failures(
         of=[x.item for x, _ in pairs],
         possible=(-1, 1),
         others=[(*x, *y) for x in _MAY_BE for y in _MAY_BE],
+        rates=(np.where(table[:, ::2], table[:, 1::2], np.nan), lambda failed: failed[0] - failed[1]),
         n_invalid=sum(g.double is None or (g.double is True and g.whole is None) for pair in pairs for g in pair),
     )
     drawn = (found.interval or "").startswith("bootstrap")

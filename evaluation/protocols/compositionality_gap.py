@@ -220,6 +220,7 @@ def independence_gap(
         bounds=_independence_bounds(table),
         possible=(-1, 1),
         others=[(1, whole, *(1 - whole for _ in steps)) for whole in (0, 1)],
+        rates=([row[1:] for row in columns], lambda right: right[0] - np.prod(right[1:])),
     )
 
 

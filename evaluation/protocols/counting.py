@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...errors import InputError
-from .. import dependence, statistics
+from .. import dependence, few_cases, statistics
 from ..case import Case
 from ..graded import Graded
+from ..grading.reasons import by_the_answer
 from ..metrics import Metric, mark
 from .base import CaseSet, Entry, Evidence, Reduction
 
@@ -70,23 +72,15 @@ def truth(row: Graded) -> Truth:
     return row.outcome == "correct" or (row.outcome == "abstained" and row.unknowable)
 
 
-FORMAT_FAILURES = (
-    "no-answer-tag", "no-answer", "no-cue", "truncated", "empty", "unclosed-thinking", "expression", "several",
-    "two readings", "bound", "loose bound", "hedged", "named", "part of the name", "another", "corrected",
-    "items in passing", "letter and text", "too-long",
-)  # fmt: skip
-"""Reasons of invalid grades that are the model's own doing; others (errors, judges) are not."""
-
-
 def published(rows: Sequence[Graded], compat: str | None) -> list[Graded]:
-    """The rows as a paper counts them: ``collapse`` counts responses without an answer as wrong, ``stad`` and
-    ``agentcoma`` everything invalid, including judge and connection failures.
+    """The rows as a paper counts them: ``collapse`` counts responses without an answer that can be judged as wrong,
+    ``stad`` and ``agentcoma`` everything invalid, including judge and connection failures.
     """
     if compat is None:
         return list(rows)
 
     def wrong(row: Graded) -> bool:
-        return row.outcome == "invalid" and (compat != "collapse" or (row.reason or "").startswith(FORMAT_FAILURES))
+        return row.outcome == "invalid" and (compat != "collapse" or by_the_answer(row.reason))
 
     return [replace(row, outcome="incorrect") if wrong(row) else row for row in rows]
 
@@ -352,11 +346,14 @@ def statistic(
     possible: tuple[float, float] = (-math.inf, math.inf),
     skewed: bool = False,
     others: Sequence[Sequence[float]] = (),
+    rates: tuple[ArrayLike, few_cases.Function] | None = None,
 ) -> Metric:
     """A function of column sums over cases with its bootstrap interval; value None where it is not finite.
 
     ``possible`` holds the least and the greatest value that the function can have; the interval ends there.
-    ``skewed`` as in ``statistics.bootstrap``; ``others`` as in ``statistics.of_others``.
+    ``skewed`` as in ``statistics.bootstrap``; ``others`` as in ``statistics.of_others``. Where the function is one of
+    ``rates`` and cases share nothing, the interval reaches at least as far as ``few_cases.limits`` of them: a bootstrap
+    knows only differences that it has seen.
     """
     clusters = clusters_of(of) if of is not None else clusters
     if not len(columns):
@@ -372,6 +369,8 @@ def statistic(
     interval = statistics.bootstrap(table, function, seed=seed, clusters=clusters, least=least, skewed=skewed)
     if interval.low is None and len(others):
         interval = statistics.of_others(table, function, others, clusters)
+    elif rates is not None and interval.method.startswith("bootstrap"):
+        interval = interval.reaching(few_cases.limits(*rates))
     interval = interval.within(*possible)
     finite = value if np.isfinite(value) else None
     if finite is None:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import dependence, statistics
+from .. import dependence, few_cases, statistics
 from ..asks import Ask, Grade
 from ..case import Case
 from ..graded import Graded
@@ -239,6 +239,7 @@ def _conflation(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) -> 
         bounds=(ends[0], ends[1]) if is_open else None,
         possible=(-1, 1),
         others=((1, 0, 0, 0), (1, 1, 0, 0), (1, 0, 1, 0), (1, 1, 1, 1), (1, 0.5, 0.5, 0.5), (1, 0.5, 0.5, 0)),
+        rates=few_cases.of_two_gates(columns),
     )
 
 

@@ -274,6 +274,7 @@ def code_gain(items: Sequence[Item], group: Mapping[str, Any], seed: int, role: 
         note=counting.join("(code - text) / text", unbounded),
         bounds=(least, most) if is_open else None,
         possible=(-1, math.inf),
+        rates=([(bool(c), bool(w)) for _, c, w in known], gain),
     )
 
 

@@ -149,7 +149,7 @@ def bars(reporter: Reporter) -> Iterator[Callable[[pipeline.Progress], None]]:
 
 def _judge_agreement(run: OpenRun, engine: Any, found: pipeline.Evaluation) -> list[str]:
     """How often the judge agrees with the rules, for the manifest."""
-    if agreement := checks.judge_agreement(found.judged):
+    if agreement := checks.judge_agreement(found.judged, found.graded):
         run.record(judge_agreement=agreement.to_dict())
     return []
 
@@ -204,7 +204,7 @@ def finish(
         )
         counted = replace(counted, metrics=tuple(bounded))
     metrics, said = checks.second_opinion(found.graded, found.asks)
-    metrics += [row] if (row := checks.judge_agreement(found.judged)) else []
+    metrics += [row] if (row := checks.judge_agreement(found.judged, found.graded)) else []
     said += checks.unseen(found.judged)
     human = [] if labels is None else checks.agreement(found.graded, checks.read_labels(labels))
     coded = any(ask.format == CODE for ask in found.asks.values())

@@ -115,13 +115,20 @@ def _mend(what: str, format: str, thinking: bool, few_shot: bool) -> str:
     )
 
 
-def judge_agreement(judged: Sequence[JudgedGrades]) -> Metric | None:
-    """``judge_agreement``: how often the judge agrees with the rules, on a sample of answers that the rules decided."""
-    k, n = sum(j.agreed for j in judged), sum(j.compared for j in judged)
-    if not n:
+def judge_agreement(judged: Sequence[JudgedGrades], rows: Sequence[Graded]) -> Metric | None:
+    """``judge_agreement``: how often the judge agrees with the rules, on a sample of answers that the rules decided.
+
+    ``rows`` say what the cases share: the answers to one case, or to cases about one fact, are judged alike.
+    """
+    sample = [each for j in judged for each in j.sample]
+    if not sample:
         return None
-    note = mark(n, "judge and rules, on a sample of what the rules decided")
-    return Metric("judge_agreement", **statistics.share(k, n), note=note)
+    near = {row.case: counting.near(row) for row in rows}
+    found = counting.rate(
+        "judge_agreement", [agreed for _, agreed in sample], {}, of=None, clusters=[near[case] for case, _ in sample],
+        note="judge and rules, on a sample of what the rules decided",
+    )  # fmt: skip
+    return replace(found, bound_low=None, bound_high=None)
 
 
 def signed_otherwise(

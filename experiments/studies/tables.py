@@ -224,13 +224,24 @@ def _gap_difference(
 ) -> Metric:
     columns = [(1.0, *(float(bool(v)) for v in row)) for row in rows]
 
+    def of_rates(r: np.ndarray) -> np.ndarray:
+        return (r[..., 0] - r[..., 1] * r[..., 2]) - (r[..., 3] - r[..., 4] * r[..., 5])
+
     def gap(s: np.ndarray) -> np.ndarray:
-        means = s[..., 1:] / s[..., :1]
-        return (means[..., 0] - means[..., 1] * means[..., 2]) - (means[..., 3] - means[..., 4] * means[..., 5])
+        return of_rates(s[..., 1:] / s[..., :1])
 
     own = None if clusters is None else [clusters[i] for i in known]
     note = "(whole - S1*S2) of A - that of B"
     others = [(1, *row) for row in product((0, 1), repeat=6)]
     return counting.statistic(
-        "pair_gap", columns, gap, {}, seed=seed, n_invalid=n_invalid, clusters=own, note=note, others=others
+        "pair_gap",
+        columns,
+        gap,
+        {},
+        seed=seed,
+        n_invalid=n_invalid,
+        clusters=own,
+        note=note,
+        others=others,
+        rates=([row[1:] for row in columns], of_rates),
     )

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
+from ...evaluation.case import Case
 from ...evaluation.protocols.base import CaseSet
 from ...files import file_sha256, finite, text_hash
 from ...probes import validity as known_answers
@@ -124,7 +125,7 @@ def _examined(
             examples = opened(target, run, n, shared)
             values[dose] = found = measure(lm, examples, probes)
             scores = [*SCORES, *found.own]
-            near = {e.case: e.cluster for e in examples}
+            near = {e.case: e for e in examples}
             cases += _case_rows("dose", None, (i, dose), shared, found, near)
             if dose in PAIR:
                 cases += _case_rows("pair", ", ".join(PAIR), (PAIR.index(dose), dose), shared, found, near)
@@ -139,7 +140,7 @@ def _examined(
                 asked = compositions(n, seed, series)
                 sides = [measure(lm, as_examples(target, some), probes) for some in asked]
                 for level, (some, side) in enumerate(zip(asked[::-1], sides[::-1], strict=True)):
-                    about = {c.id: c.cluster for c in some}
+                    about = {c.id: c for c in some}
                     group = (level, ("held out", "member")[level])
                     cases += _case_rows("members", dose, group, list(about), side, about)
                 rows += _member_rows(dose, sides[0], sides[1])
@@ -240,12 +241,14 @@ def _labelled(run: Evaluated, examples: Sequence[Example]) -> list[Example]:
 
 def _case_rows(
     question: str, model: str | None, level: tuple[int, str], cases: Sequence[str], found: CaseScores,
-    near: Mapping[str, str | None],
+    near: Mapping[str, Example | Case],
 ) -> Iterator[Row]:  # fmt: skip
     """The numbers of each case from which a row over trainings is computed."""
     for case in cases:
         about = {"question": QUESTIONS[question], "model": model or "all doses", "group": level[1], "level": level[0]}
-        about |= {"case": case, "cluster": near.get(case) or case}
+        of = near.get(case)
+        about |= {"case": case, "cluster": (of and of.cluster) or case}
+        about |= {"crossed": list(of.crossed)} if of and of.crossed else {}
         yield {**about, **{quantity: values.get(case) for quantity, values in found.values.items()}}
 
 

@@ -4,11 +4,12 @@ The unit is the training. A trend or an AUROC of one training counts as one numb
 The verdicts come from ``probes.verdicts``, computed from the numbers of each case.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from ...errors import NoCasesError
+from ...evaluation.case import shares
 from ...probes.effects import mean_interval
 from ...probes.result import Row
 from ...probes.verdicts import NOTHING, TRAININGS, Observations, verdict
@@ -78,9 +79,16 @@ def _seen(quantity: str, cases: Sequence[Row]) -> Observations:
 
     known = {name: column(of) for name, of in BASELINES.items()}
     return Observations(
-        [r["seed"] for r in cases], [r["level"] for r in cases], [r["cluster"] for r in cases], column(quantity),
+        [r["seed"] for r in cases], [r["level"] for r in cases], [_shared(r) for r in cases], column(quantity),
         {name: x for name, x in known.items() if np.isfinite(x).any()},
     )  # fmt: skip
+
+
+def _shared(row: Row) -> Hashable:
+    """What a case shares with others, or the case."""
+    crossed = row.get("crossed") or ()
+    cluster = None if crossed and row["cluster"] == row["case"] else row["cluster"]
+    return shares(cluster, crossed)
 
 
 def of_seeds(answers: AnswersBySeed) -> list[Row]:

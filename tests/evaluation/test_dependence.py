@@ -225,7 +225,23 @@ def test_a_side_of_a_difference_of_rates_varies_at_least_as_independent_cases_at
     plain = dependence.difference(three, many, labels)
     assert plain.error**2 == pytest.approx(dependence.mean(three, labels[0]).error ** 2 + clustered**2)
     alone = dependence.difference(few, many)
-    assert alone.error**2 == pytest.approx(few.var(ddof=1) / 10 + many.var(ddof=1) / 60)
+    assert alone.error**2 == pytest.approx(few.var(ddof=1) / 10 + max(many.var(ddof=1), squares / 68) / 60)
+
+
+@pytest.mark.parametrize(("n", "rate"), [(5, 0.1), (8, 0.1), (20, 0.05), (2, 0.5)])
+def test_a_few_yes_or_no_values_that_are_all_alike_do_not_make_a_difference_certain(n: int, rate: float) -> None:
+    r = np.random.default_rng(0)
+    draws = [(r.random(n) < rate, r.random(40) < rate) for _ in range(300)]
+    found = [dependence.difference(a, b).p for a, b in draws if len({*a, *b}) == 2]
+    assert np.mean(np.array(found) <= 0.05) <= 0.05, "12 to 52 % by the cases' own spread"
+
+
+def test_a_few_cases_against_many_have_the_degrees_of_freedom_of_the_few() -> None:
+    r = np.random.default_rng(0)
+    for n, m, most in ((2, 40, 1), (3, 6, 2), (4, 40, 3)):
+        fits = [dependence.difference(r.normal(size=n), r.normal(size=m)) for _ in range(200)]
+        assert max(fit.freedom for fit in fits) <= most and np.mean([fit.p <= 0.05 for fit in fits]) <= 0.06
+    assert dependence.difference(r.normal(size=3), r.normal(size=3)).freedom > 2, "groups alike in size stay Welch's"
 
 
 def test_one_observation_tells_nothing_of_its_error() -> None:

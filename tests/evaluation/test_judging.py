@@ -242,7 +242,8 @@ def test_agreement_is_counted_on_a_sample_of_what_the_rules_decided_and_changes_
     assert found.grades == [g for _, _, g in items]
     # "17 of them" and the like hold a 7, and are wrong
     wrong = sum("7" in p.partition("Given answer: ")[2] and "of them" in p for p in judge.prompts)
-    assert (found.agreed, found.compared) == (SAMPLE - wrong, SAMPLE) == (again.agreed, again.compared)
+    for sample in (found.sample, again.sample):
+        assert (sum(agreed for _, agreed in sample), len(sample)) == (SAMPLE - wrong, SAMPLE)
 
 
 def test_a_judge_is_told_which_of_two_questions_counts_and_sees_no_program(tmp_path: Path) -> None:
@@ -260,7 +261,7 @@ def test_a_judge_is_told_which_of_two_questions_counts_and_sees_no_program(tmp_p
     assert ["that of Q1" in p for p in judge.prompts] == [True, False] == ["that of Q2" not in p for p in judge.prompts]
     done = [(a, r, Grade("correct", "48", "numeric")) for a, r, _ in items if a.role == "code"]
     with Journal(tmp_path) as journal:
-        assert second_opinions(done, judge, journal).compared == 0 and len(judge.prompts) == 2
+        assert second_opinions(done, judge, journal).sample == () and len(judge.prompts) == 2
 
 
 def test_a_recorded_judge_leaves_open_what_it_never_saw_and_says_how_many(tmp_path: Path) -> None:

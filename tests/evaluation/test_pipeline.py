@@ -148,7 +148,7 @@ def test_a_judge_compares_an_answer_to_what_nobody_can_know_with_abstaining(
     with Journal(tmp_path) as journal:
         found = evaluate([nobody_knows], get("double-gate", format="xml"), Says({}), journal, judge=Says({}, "judge"))
     assert {row.role: row.outcome for row in found.graded}["whole"] == outcome
-    assert all(judged.agreed == judged.compared for judged in found.judged)
+    assert all(agreed for judged in found.judged for _, agreed in judged.sample)
 
 
 def test_later_rounds_depend_on_the_grades_of_earlier_ones(tmp_path: Path) -> None:
@@ -491,7 +491,7 @@ def test_a_judge_sees_the_answers_in_words_that_the_rules_refuse_and_a_sample_of
         assert sorted(judge.asked) == sorted(
             ["the French capital", "Lyon", "Somewhere", "Paris", "5", *["nobody knows"] * (1 + again)]
         )
-        assert [(j.agreed, j.compared) for j in found.judged] == [(1, 1)], "on the sum; about Paris it says nothing"
+        assert [j.sample for j in found.judged] == [(("sum", True),)], "on the sum; about Paris it says nothing"
     recorded = ReplayEngine(judge.identity, judge.provenance)
     known = [case for case in cases if case.id != "failed"]
     with Journal(tmp_path) as journal:

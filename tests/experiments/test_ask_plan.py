@@ -169,10 +169,16 @@ def test_math_verify_is_asked_about_numbers_only_and_its_disagreements_are_shown
 
 
 def test_a_judge_agrees_with_the_rules_over_all_that_it_was_asked_again() -> None:
-    judged = [JudgedGrades([], agreed=1, compared=2, unseen=3), JudgedGrades([], agreed=3, compared=4, unseen=2)]
-    found = checks.judge_agreement(judged)
+    sample = [(case, case != "b") for case in "abbcde"]
+    judged = [JudgedGrades([], tuple(sample[:2]), 3), JudgedGrades([], tuple(sample[2:]), 2)]
+    rows = [Graded(case, "whole", "correct") for case in "abcde"]
+    found = checks.judge_agreement(judged, rows)
     assert found is not None and (found.count, found.n, found.value) == (4, 6, pytest.approx(4 / 6))
-    assert checks.judge_agreement([JudgedGrades([], 0, 0, 1)]) is None
+    assert checks.judge_agreement([JudgedGrades([], (), 1)], rows) is None
+    assert found.bound_low is None and found.low is not None and found.cluster_low is not None
+    assert found.cluster_n == 5 and found.cluster_low < found.low, "two answers are about one case"
+    shared = checks.judge_agreement(judged, [replace(row, cluster="x" if row.case < "c" else "y") for row in rows])
+    assert shared is not None and (shared.cluster_n, shared.cluster_low) == (2, None), "two clusters carry no interval"
     assert [line.split()[0] for line in checks.unseen(judged)] == ["5"] and checks.unseen([]) == []
 
 

@@ -345,15 +345,20 @@ def test_auroc_equals_the_rank_statistic_and_its_interval_covers() -> None:
     assert e.value == pytest.approx(stats.mannwhitneyu(A, B).statistic / (A.size * B.size))
     assert validity.auroc([1, 2, 2, 3], [2, 1, 0]).value == pytest.approx((0.5 + 1 + 2 * (0.5 + 1 + 1) + 3) / 12)
     parts = [np.mean(a > B) for a in A], [np.mean(A > b) for b in B]
-    error = np.sqrt(sum(np.var(p, ddof=1) / len(p) for p in parts))
+    squares = [np.var(p, ddof=1) / len(p) for p in parts]
+    freedom = sum(squares) ** 2 / sum(q**2 / (len(p) - 1) for q, p in zip(squares, parts, strict=True))
     logit = [np.log(v / (1 - v)) for v in (e.low, e.value, e.high)]
-    assert np.diff(logit) == pytest.approx(stats.norm.ppf(0.975) * error / (e.value * (1 - e.value)))
+    half = stats.t.ppf(0.975, freedom) * np.sqrt(sum(squares)) / (e.value * (1 - e.value))
+    assert np.diff(logit) == pytest.approx(half)
     rng, truth = np.random.default_rng(2), float(stats.norm.cdf(0.8 / np.sqrt(2)))
     covered = 0
     for _ in range(300):
         e = validity.auroc(rng.normal(0.8, 1, 30), rng.normal(0, 1, 40))
         covered += e.low <= truth <= e.high
     assert 0.91 <= covered / 300 <= 0.985
+    draws = [validity.auroc(rng.normal(1.2, 1, 3), rng.normal(0, 1, 40)) for _ in range(200)]
+    inside = [e.low <= stats.norm.cdf(1.2 / np.sqrt(2)) <= e.high for e in draws]
+    assert np.mean(inside) >= 0.93, "89 % with the quantile of a normal distribution"
     tied = validity.auroc([1.0] * 9, [1.0] * 9, (list("aabbccdde"), list("ffgghhiij")))
     assert tied.value == 0.5 and np.isnan(tied.low) and np.isnan(tied.high), "every resample gives the same"
     perfect = validity.auroc([2.0, 3.0, 4.0], [0.0, 1.0])

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from composcope.errors import InputError
+from composcope.probes.effects import smallest_detectable
 from composcope.probes.examples import Example
 from composcope.probes.matching import (
     CALIPER,
@@ -318,3 +319,17 @@ def test_a_note_names_the_covariates_that_are_most_unbalanced_in_either_directio
     after = {"a": 0.1, "b": -0.9, "c": 0.5, "d": -0.2, "e": 0.3}
     note = replace(found, balance=tuple(Balance(name, -1.0, x) for name, x in after.items())).note
     assert "b -1.00 -> -0.90, c -1.00 -> +0.50, e -1.00 -> +0.30, d -1.00 -> -0.20 and 1 less unbalanced" in note
+
+
+@pytest.mark.parametrize(("per", "said"), [(1, (12, 12)), (2, (12, 6)), (3, (12, 4))])
+def test_a_note_says_what_pairs_can_show_that_share_clusters(per: int, said: tuple[int, int]) -> None:
+    groups = ("failure", "success")
+    cases = [example(f"{g[0]}{i}", g, cluster=f"{g} {i // per}") for g in groups for i in range(12)]
+    ends = [smallest_detectable(n, error=math.sqrt(2 / n), freedom=n - 1.0) for n in said]
+    if per == 1:
+        expected = f"smallest detectable effect {ends[0]:.2f} sd"
+    elif per == 2:  # at the worst both cases of a cluster are alike, so 12 pairs are worth 6
+        expected = f"smallest detectable effect {ends[0]:.2f} to {ends[1]:.2f} sd, "
+    else:
+        expected = "no test: the cases of all pairs are of 4 clusters, and 5 are needed"
+    assert expected in match(cases).note

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from composcope.errors import InputError, NoCasesError
-from composcope.probes import verdicts
+from composcope.probes import jackknife, verdicts
 from composcope.probes.verdicts import Observations, verdict
 
 from .synthetic_trainings import World, confounds, nulls, world
@@ -233,7 +233,8 @@ def test_a_number_of_which_something_is_left_beyond_another_dose_is_not_called_e
 def test_baselines_of_other_doses_are_those_of_the_same_case() -> None:
     # Two cases share the label "b"; at the highest dose there is no higher one, and case "c" is missing there.
     seen = Observations([0] * 7, [1, 1, 1, 1, 2, 2, 2], [*"abbc", *"bab"], [0.0] * 7, {})
-    found = verdicts._beside(seen, np.array(seen.level), {"x": np.arange(7.0)})
+    keys = jackknife.keys_of(seen.training, seen.case, np.array(seen.level))
+    found = jackknife.beside(keys, {"x": np.arange(7.0)})
     assert found["x at the dose above"].tolist()[:3] == [5, 4, 6] and np.isnan(found["x at the dose above"][3])
     assert found["x at the dose above"].tolist()[4:] == [4, 5, 6]
     assert found["x at the dose below"].tolist() == [0, 1, 2, 3, 1, 0, 2]
@@ -281,3 +282,30 @@ def test_too_few_cases_for_a_baseline_have_no_number_beyond_it() -> None:
         cells = verdicts._Cells(rng.normal(size=size), np.arange(size) % 3, 3, rng.normal(size=size))
         found = verdicts._beyond(cells, [])
         assert found.shape == (4,) and np.isfinite(found[0]) == known
+
+
+@pytest.mark.parametrize("measure", ["trend", "auroc"])
+def test_what_crosses_the_clusters_of_cases_is_counted(measure: Any) -> None:
+    yes = Counter[bool]()
+    for i in range(30):
+        rng = np.random.default_rng([7, i])
+        about = np.stack([rng.permutation(np.arange(24) < 3) for _ in range(60)])
+        # Without an effect on average: each of a case's three facts has its own, the same in every training.
+        effects = about @ rng.normal(size=(24, 4)) / np.sqrt(3)
+        axes = (np.arange(8), np.arange(4 if measure == "trend" else 1), np.arange(60))
+        t, d, c = (a.ravel() for a in np.meshgrid(*axes, indexing="ij"))
+        value = 0.9 * effects[c, d] + 0.4 * rng.normal(size=t.size)
+        failed = 0.9 * effects[c, 3] + 0.4 * rng.normal(size=t.size) > 0
+        labels = [frozenset(np.flatnonzero(facts).tolist()) for facts in about]
+        level = d if measure == "trend" else failed.astype(int)
+        row = verdict(Observations(t.tolist(), level.tolist(), [labels[k] for k in c], value), measure=measure)
+        yes[row["verdict"].startswith("yes")] += 1
+    assert yes[True] <= 4, "with one fact of each case counted, 16 to 34 % of such draws got a yes"
+
+
+def test_facts_that_meet_without_crossing_are_one_cluster_and_no_cases_have_no_groups() -> None:
+    labels = [label for i in range(20) for label in (frozenset({i, f"of {i}"}), i)]
+    group, groups, near = jackknife.groups_of(jackknife.keys_of([0] * 40, labels, np.ones(40)))
+    assert groups == jackknife.GROUPS and near is None and (group[::2] == group[1::2]).all()
+    assert jackknife.groups_of([])[1:] == (0, None) and jackknife.beside([], {}) == {}
+    assert jackknife.variance(0.5, np.array([np.nan, 0.4]), None) == (0.0, 1.0), "one group shows no variance"

@@ -67,7 +67,7 @@ def test_members_are_asked_where_all_is_planted_or_nothing_and_heads_and_exposur
 ) -> None:
     found = _numbers(PROBE)["twin"]
     row = {"quantity": "q", "group": "g", "n": 8, "count": 3, "value": 0.375}
-    examples: Any = [SimpleNamespace(case=c, cluster=c) for c in CASES]
+    examples: Any = [SimpleNamespace(case=c, cluster=c, crossed=()) for c in CASES]
     stubs: dict[str, Any] = {
         "_inputs": lambda *_: "inputs", "load_target": lambda _: SimpleNamespace(open_model=lambda: None),
         "read_run": lambda _: SimpleNamespace(evaluated=lambda: None), "shared_cases": lambda _: CASES,
@@ -92,8 +92,10 @@ def test_the_numbers_of_every_case_stand_at_the_level_of_their_dose_pair_failure
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = _numbers(PROBE)["twin"]
-    examples: Any = [SimpleNamespace(case=c, cluster=f"of {c}") for c in CASES]
-    member, held = ([SimpleNamespace(id=f"{name}{i}", cluster=None) for i in range(2)] for name in ("member", "held"))
+    examples: Any = [SimpleNamespace(case=c, cluster=f"of {c}", crossed=()) for c in CASES]
+    member, held = (
+        [SimpleNamespace(id=f"{name}{i}", cluster=None, crossed=()) for i in range(2)] for name in ("member", "held")
+    )
     sides = {
         name: CaseScores({PROBE.quantity: {f"{name}{i}": float(i) for i in range(2)}}) for name in ("member", "held")
     }
@@ -311,9 +313,13 @@ def test_answers_are_written_as_numbers_that_json_has(tmp_path: Path) -> None:
     assert (found["cases"], found["inputs"], found["notes"]) == ([{"case": "c", "q": None}], "hash", ["note"])
     assert "cases" not in over_doses._write(tmp_path, rows, {}, [], None)
     values = CaseScores({"q": {"a": 1.0}})
-    first, second = over_doses._case_rows("dose", None, (2, "twin"), ["a", "b"], values, {"a": "k"})
+    near: Any = {"a": SimpleNamespace(cluster="k", crossed=("l",)), "c": SimpleNamespace(cluster=None, crossed=("l",))}
+    first, second, third = over_doses._case_rows("dose", None, (2, "twin"), ["a", "b", "c"], values, near)
     about = [first[k] for k in ("q", "cluster", "level", "group", "model")]
     assert about == [1.0, "k", 2, "twin", "all doses"] and (second["q"], second["cluster"]) == (None, "b")
+    given = {"seed": 0, "q": 1.0}
+    seen = over_seeds._seen("q", [{**row, **given} for row in (first, second, third)])
+    assert seen.case == [frozenset("kl"), "b", frozenset("l")], "what crosses the cluster is shared as well"
 
 
 def test_a_probe_is_told_by_its_file_and_one_without_a_file_is_always_new() -> None:
