@@ -65,6 +65,8 @@ def test_numbers_become_text_and_the_schema_of_a_run_s_file_is_read_over(tmp_pat
     [case] = read_cases(write(tmp_path / "c.jsonl", line, ""))
     assert (case.family, case.cluster, case.parts[0].skill) == ("2", "0", "7")
     assert (case.id, case.answer, case.meta) == ("3", "12", {"source": "mine"}) and case.aliases == ("12.5", "13")
+    [case] = read_cases(write(tmp_path / "f.jsonl", {**LINE, "id": 3.0, "answer": 12.0}))
+    assert (case.id, case.answer) == ("3", "12"), "a data frame writes whole numbers so"
 
 
 @pytest.mark.parametrize(
