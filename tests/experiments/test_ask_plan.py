@@ -219,7 +219,7 @@ def test_grades_and_the_judge_among_them_are_compared_with_human_labels(tmp_path
     assert shared.low is not None and (shared.cluster_high or 0) - (shared.cluster_low or 0) > 0.5, "five facts"
     with pytest.raises(InputError, match=r"no answer of case 'e'"):
         checks.agreement(rows[:4], checks.read_labels(path))
-    path.write_text('{"case": 7, "label": false, "repeat": 2}')
+    path.write_text('{"case": 7.0, "label": false, "repeat": 2}')
     assert checks.read_labels(path) == {("7", "whole", 2): False}
     right = {"case": "a", "label": "correct"}
     for lines, said in (
