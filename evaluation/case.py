@@ -144,7 +144,7 @@ def _checked(raw: Any, allowed: Mapping[str, Any], required: tuple[str, ...], wh
             raise InputError(f"{where}: field {name!r} is {raw[name]!r}; give a non-empty string or number{more}")
     known = {k: v for k, v in raw.items() if v is not None}
     for name in required:
-        known[name] = str(known[name])
+        known[name] = str(in_words(known[name]))
     for name in TEXTS & known.keys():
         known[name] = in_words(known[name])  # as in the answer itself
         if not isinstance(known[name], str):

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..files import as_path, text_hash, write_text
+from ..terminal import how_many
 from . import text_files
 from .case import TEXTS, Case, Part, case_from_dict, case_to_dict
 from .grading import booleans, dates, lists, numbers, text
@@ -25,7 +26,9 @@ from .prompts import ABSTENTION
 __all__ = ["Case", "Part", "check", "check_cases", "hash_cases", "read_cases", "stated", "write_cases"]
 ONE_A_LINE = "give a JSON-lines file with one case a line"
 SHOWN = 20
-"""Lines that cannot be used, of which an error names each."""
+"""Kinds of lines that cannot be used, of which an error names each."""
+_PLACE = re.compile(r"^.*?:\d+(?=[:,])", re.DOTALL)
+"""File and line at the beginning of an error."""
 _FORMULA = re.compile(r"[\d\\\\$^=+*/<>()\[\]\u221e\u221a]|\bpi\b", re.IGNORECASE)
 """Marks of a number that is written as a formula, which math-verify compares."""
 _HALF_PAIR = re.compile(r"[\ud800-\udfff]")
@@ -94,9 +97,19 @@ def _as_json(raw: Any, where: str) -> str:
 
 
 def _all_wrong(path: str | Path, wrong: Sequence[str]) -> InputError:
-    """One error for all lines that cannot be used; the others than the first are its notes."""
-    error = InputError(wrong[0] if len(wrong) == 1 else f"{path}: {len(wrong)} lines cannot be used; {wrong[0]}")
-    for line in (*wrong[1:SHOWN], *([f"and {len(wrong) - SHOWN} more"] if len(wrong) > SHOWN else ())):
+    """One error for all lines that cannot be used; the others than the first are its notes.
+
+    A table with wrong columns is wrong in all lines alike, which is said once.
+    """
+    alike: dict[str, list[str]] = {}
+    for line in wrong:
+        alike.setdefault(_PLACE.sub("", line), []).append(line)
+    first, *rest = (
+        f"{found[0]} ({how_many(len(found) - 1, 'more line')} like this)" if found[1:] else found[0]
+        for found in alike.values()
+    )
+    error = InputError(first if len(wrong) == 1 else f"{path}: {len(wrong)} lines cannot be used; {first}")
+    for line in (*rest[: SHOWN - 1], *([f"and {len(rest) + 1 - SHOWN} more"] if len(rest) >= SHOWN else ())):
         error.add_note(line)
     return error
 

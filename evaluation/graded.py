@@ -149,7 +149,7 @@ def _typed(name: str, value: Any, where: str) -> Any:
         return float(value)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise InputError(f"{where}: {name} is {value!r}; give a string")
-    text = str(value)
+    text = str(text_files.in_words(value))
     if name in ("case", "role") and not text.strip():
         raise InputError(f"{where}: {name} is empty; give a non-empty string")
     if name == "role" and (kind := _NUMBERED.match(text)):

@@ -36,6 +36,7 @@ VOLATILE = frozenset({"batch_size", "host", "device_name", "base_url", "concurre
 WHEN_KNOWN = frozenset({"answered_as"})
 """Compared only where both sides state it."""
 
+_AGAIN = "its ask is asked again if no other line answers it"
 _REQUEST = ("prompt", "prompting", "max_tokens", "stop", "temperature", "seed", "repeat")
 
 
@@ -142,7 +143,7 @@ def _records(path: Path, contents: Contents, growing: Callable[[], bool]) -> Ite
         except (ValueError, RecursionError):
             torn = "torn last line left out (the writer was stopped in the middle of it)"
             what = torn if n == len(lines) else "damaged line left out"
-            contents.warnings.append(f"{path}:{n}: {what}; its ask is asked again")
+            contents.warnings.append(f"{path}:{n}: {what}; {_AGAIN}")
             continue
         if wrong is not None:
             contents.warnings.append(f"{path}:{n}: line left out ({wrong}); {_named(record)} is asked again")
@@ -175,7 +176,7 @@ def _merge(record: dict[str, Any], where: str, contents: Contents) -> None:
         response = Response(**{**raw, **ids, "ask": record["key"]})
         _check_response(response)
     except (KeyError, TypeError, AttributeError) as e:
-        contents.warnings.append(f"{where}: damaged line left out ({e}); its ask is asked again")
+        contents.warnings.append(f"{where}: damaged line left out ({e}); {_AGAIN}")
         return
     contents.put(key, response)
     if response.finish_reason == "error":

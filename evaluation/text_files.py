@@ -45,11 +45,22 @@ def existing(path: str | Path, fix: str) -> Path:
     return found
 
 
+_OTHERWISE = {
+    b"\x1f\x8b": "is compressed with gzip; unpack it first (gunzip)",
+    b"PK\x03\x04": "is a zip archive, as Excel's files are; unpack it, or save the table as CSV in UTF-8",
+    b"\xff\xfe": "is UTF-16 text; save it as UTF-8",
+    b"\xfe\xff": "is UTF-16 text; save it as UTF-8",
+}
+"""What a file is that begins so and is no UTF-8, and what to do."""
+
+
 def decoded(content: bytes, where: str) -> str:
     """UTF-8 text (a byte-order mark is dropped). Raises ``InputError`` naming the line that is not."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as e:
+        if found := next((said for begins, said in _OTHERWISE.items() if content.startswith(begins)), None):
+            raise InputError(f"{where}: {found}") from e
         line = content.count(b"\n", 0, e.start) + 1
         raise InputError(
             f"{where}:{line}: not UTF-8 (byte {content[e.start]:#04x} at offset {e.start}); save the file as UTF-8 text"

@@ -33,6 +33,9 @@ class Site(NamedTuple):
     ``batch pos d_mlp``. With ``head=h`` the part of one head, without the axis of heads: ``head`` ``batch pos d_head``,
     ``pattern`` ``batch query key``, ``q``, ``k`` and ``v`` ``batch pos d_head``. With ``query=i`` the row of one
     position, without the axis of queries: ``pattern`` ``batch head key``; no other row is computed.
+
+    ``attn_out`` and ``mlp_out`` are what the modules give. A model with a residual multiplier (Granite) adds it times
+    this factor, ``anatomy.layers[layer].mlp_scale``.
     """
 
     layer: int

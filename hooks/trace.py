@@ -52,7 +52,7 @@ class Trace:
         def hook(module: nn.Module, args: tuple, kwargs: dict[str, Any], output: Any) -> None:
             y = first_tensor(output)
             if y is not None:
-                self.events[i].append(Event(module, name, hidden_in(args, kwargs), y))
+                self.events[i].append(Event(module, name, hidden_in(args, kwargs), y.clone()))  # Falcon changes it
 
         return hook
 

@@ -108,17 +108,22 @@ def place(document: Mapping[str, Any], fallback: str, options: Options, where: s
         (options.case_field, "case", fallback),
         (options.role_field, "role", options.role or "whole"),
     ):
-        if name is not None and document.get(name) in (None, ""):
+        if name is not None and not has(document, name):
             flag = "--case-field" if usual == "case" else "--role-field"
             raise InputError(f"{where}: {flag} {name}: no such field; it has {', '.join(sorted(map(str, document)))}")
-        found.append(str(document[name]) if name is not None else _usual(document, usual, default))
+        found.append(str(in_words(document[name])) if name is not None else _usual(document, usual, default))
     return found[0], found[1]
 
 
 def _usual(document: Mapping[str, Any], name: str, default: str) -> str:
+    value = in_words(document.get(name))
+    return value if isinstance(value, str) and value.strip() else default
+
+
+def has(document: Mapping[str, Any], name: str) -> bool:
+    """Whether a field has a value; NaN is the missing value of data frames."""
     value = document.get(name)
-    named = isinstance(value, str | int) and not isinstance(value, bool) and str(value).strip()
-    return str(value) if named else default
+    return value not in (None, "") and value == value
 
 
 def described(document: Mapping[str, Any]) -> dict[str, Any]:

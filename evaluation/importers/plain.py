@@ -22,8 +22,8 @@ from ..gold import typed_answer
 from ..graded import Graded
 from ..options import parse
 from ..prompts import FORMATS
-from ..text_files import literal, objects
-from .base import Imported, Options, Stored, check, described, graded, place, refuse_twice
+from ..text_files import in_words, literal, objects
+from .base import Imported, Options, Stored, check, described, graded, has, place, refuse_twice
 
 WHAT = "rows with response and gold (JSON lines, a JSON list, or CSV)"
 _VERDICTS = ("right", "correct", "is_correct", "verdict", "outcome")
@@ -32,8 +32,10 @@ _SAID: Mapping[str, Outcome] = {
     "false": "incorrect", "no": "incorrect", "0": "incorrect", "wrong": "incorrect",
 }  # fmt: skip
 _FINISHED = ("stop", "length", "error")
-_ID = re.compile(r"(?:\w*_)?(?:[qu]?id|idx|index)", re.IGNORECASE)
+_ID = re.compile(r"(?:\w*[_ ])?(?:[qu]?id|idx|index|key|nr|no|number|case|item)|#", re.IGNORECASE)
 """Names of a field that may say which case a row is about."""
+_ROLE = re.compile(r"whole|part:\d+\S*")
+"""Values of a field that may say which role a row has."""
 _USED = (
     "case", "role", "id", "model", "aliases", "answer_type", "format", "finish_reason", "depth", "repeat", "benchmark"
 )  # fmt: skip
@@ -61,6 +63,7 @@ def read_plain(path: str | Path, options: Options = Options()) -> Imported:  # n
     n_own = 0
     no_case: list[str] = []
     no_role: list[str] = []
+    roles: set[str] | None = None
     stem = Path(path).stem
     names = (options.response_field or "response", options.gold_field or "gold")
     first: Mapping[str, Any] | None = None
@@ -68,10 +71,12 @@ def read_plain(path: str | Path, options: Options = Options()) -> Imported:  # n
         first = row if first is None else first
         stored = _stored(row, names, options, where)
         name = _verdict_field(row, options, where)
-        own = next((str(row[k]) for k in ("case", "id") if row.get(k) not in (None, "")), None)
+        own = next((str(in_words(row[k])) for k in ("case", "id") if has(row, k)), None)
         case, role = place(row, own or f"{stem}-{n:05d}", options, where)
         no_case += [where] if not (own or options.case_field) else []
         no_role += [where] if not (options.role or options.role_field) and role == "whole" != row.get("role") else []
+        named = {k for k, v in row.items() if k != "role" and isinstance(v, str) and _ROLE.fullmatch(v.strip())}
+        roles = named if roles is None else roles & named
         line = Graded(
             case, role, "invalid", str(row.get("benchmark") or stem), depth=_whole(row, "depth", where),
             repeat=_whole(row, "repeat", where) or 0, model=options.model or _text(row.get("model")),
@@ -95,6 +100,9 @@ def read_plain(path: str | Path, options: Options = Options()) -> Imported:  # n
     if len(no_case) == len(rows) and (ids := [k for k in first or () if _ID.fullmatch(k)]):
         said = " or ".join(ids[:3])
         warnings.append(f"{path}: each row is a case of its own; if {said} names the case, give it with --case-field")
+    if len(no_role) == len(rows) and roles:
+        (name,) = sorted(roles)[:1]
+        warnings.append(f"{path}: each row counts as a whole; if {name} holds the roles, give it with --role-field")
     return Imported(rows, [], warnings, found)
 
 

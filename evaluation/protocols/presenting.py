@@ -18,7 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from ...errors import InputError
+from ...errors import InputError, did_you_mean
 from .. import prompts, text_files
 from ..asks import Ask, Grade
 from ..benchmarks.catalog import READERS
@@ -187,13 +187,18 @@ def read(path: str | Path) -> list[Exemplar]:
 
 
 def _checked(raw: Mapping[str, Any], where: str) -> Exemplar:
-    for name in ("kind", "question", "answer"):
-        if not isinstance(raw.get(name), str | int | float) or not str(raw[name]).strip():
-            raise InputError(f"{where}: field {name!r} is {raw.get(name)!r}; give a non-empty string")
+    needed = ("kind", "question", "answer")
+    known = {name: text_files.in_words(raw.get(name)) for name in needed}
+    for name, value in known.items():
+        if not isinstance(value, str) or not value.strip():
+            raise InputError(f"{where}: field {name!r} is {value!r}; give a non-empty string")
+    for name in raw.keys() - {*needed, "worked"}:
+        if meant := did_you_mean(name, ("worked",)):
+            raise InputError(f"{where}: field {name!r} is not known{meant}")
     worked = raw.get("worked")
     if worked is not None and not isinstance(worked, str):
         raise InputError(f"{where}: field 'worked' is {worked!r}; give a string, or leave it out")
-    return Exemplar(str(raw["kind"]), str(raw["question"]), str(raw["answer"]), worked)
+    return Exemplar(**known, worked=worked)
 
 
 def own(protocol: str, n: int) -> list[Exemplar]:

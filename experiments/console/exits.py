@@ -146,7 +146,8 @@ def _known(e: Exception, resume: Callable[[], str]) -> int:
     if describe is None:
         return _defect(e)
     message = str(describe()).rstrip(".")
-    if not message:  # no arguments at all: the help was printed
+    if type(e).__name__ == "NoArgsIsHelpError":  # no arguments at all; its message is the help
+        print(describe())
         return OK
     context = getattr(e, "ctx", None)
     option = getattr(e, "option_name", None)

@@ -9,6 +9,7 @@ from typing import Any
 from ...evaluation.asks import Ask, Grade
 from ...evaluation.case import Case, Part
 from ...evaluation.engines.base import think
+from ...evaluation.grading.text import normalize
 from ...evaluation.journal import ask_identity
 from ...evaluation.options import in_question
 from ...evaluation.protocols.asking import has_paraphrases, recommended
@@ -49,6 +50,7 @@ def plan_lines(config: Config, benchmark: LoadedBenchmark | None = None) -> list
         *limit_notice(plan.cases, config.limit),
         *parts_notice(plan.cases, plan.protocol.name),
         *depth_notice(plan.cases),
+        *gold_notice(plan.cases),
         *choice_notice(plan.cases),
         *_budget_notice(plan),
         f"asks: {len(right)} if all answers are right, {len(wrong)} if all are wrong (identical asks once)",
@@ -166,6 +168,7 @@ def notices(plan: AskPlan, tokenizer: Any, limit: int | None = None) -> list[str
         *limit_notice(plan.cases, limit),
         *parts_notice(plan.cases, plan.protocol.name),
         *depth_notice(plan.cases),
+        *gold_notice(plan.cases),
         *choice_notice(plan.cases),
         *_thinking_notice(plan, tokenizer),
         *_budget_notice(plan),
@@ -236,6 +239,33 @@ def depth_notice(cases: Sequence[Case]) -> list[str]:
         f"warning: in {len(odd)} of {len(cases)} cases the depth is not the number of parts: {first}{more}; correct "
         "the field 'depth' or leave it out"
     ]
+
+
+def gold_notice(cases: Sequence[Case]) -> list[str]:
+    """One line that names the first question that has two gold answers, and how many there are; else empty.
+
+    Of two such answers one is mostly a slip. Where cases give facts first, a question may have another answer in each.
+    """
+    seen: dict[Any, tuple[str, Case | Part]] = {}
+    other: dict[Any, str] = {}
+    for case in cases:
+        for role, asked in (("whole", case), *((f"part:{i}", part) for i, part in enumerate(case.parts))):
+            key = (" ".join(asked.question.split()), case.evidence, asked.options, case.unknowable and asked is case)
+            place, first = seen.setdefault(key, (f"case {case.id}, {role}", asked))
+            if not _golds(first) & _golds(asked):
+                other.setdefault(key, f"{asked.answer!r} (case {case.id}, {role})")
+    if not other:
+        return []
+    key, second = next(iter(other.items()))
+    place, first = seen[key]
+    return [
+        f"warning: {how_many(len(other), 'question')} with two gold answers: {first.question!r} has {first.answer!r} "
+        f"({place}) and {second}; correct one, or give it the other's as an alias"
+    ]
+
+
+def _golds(asked: Case | Part) -> set[str]:
+    return {normalize(answer) for answer in (asked.answer, *asked.aliases)}
 
 
 def choice_notice(cases: Sequence[Case]) -> list[str]:

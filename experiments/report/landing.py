@@ -341,7 +341,8 @@ def in_words(run: RunData) -> list[str]:
             side = "" if f.says.startswith(SAYS[PATCHED]) else "failures minus successes "
             more = f", {f.p}" if f.p else ""
             ends = f" {f.interval} ({f.unit})" if "[" in f.interval else f" ({f.unit}; {f.interval})"
-            found = f"{f.says}: {side}{f.value}{ends}, n={f.n}{more}"
+            few = f" (n < {FEWEST}: too few to say)" if f.n < FEWEST else ""
+            found = f"{f.says}: {side}{f.value}{ends}, n={f.n}{few}{more}"
             out.append(f"{probe.name}: {f.answer}: {found}; {f.test}")
     out += [f"{', '.join(without)}: nothing to compare: {lacking(run)}"] if without else []
     known = {p.name for p in described()}

@@ -189,7 +189,7 @@ def _label(raw: Any, where: str) -> tuple[tuple[str, str, int], bool]:
     repeat = raw.get("repeat", 0)
     if isinstance(repeat, bool) or not isinstance(repeat, int):
         raise InputError(f"{where}: repeat is {repeat!r}; give a whole number")
-    return (str(raw["case"]), str(raw.get("role", "whole")), repeat), _LABELS[label]
+    return (str(text_files.in_words(raw["case"])), str(raw.get("role", "whole")), repeat), _LABELS[label]
 
 
 def agreement(rows: Sequence[Graded], labels: Labels) -> list[Metric]:

@@ -95,6 +95,12 @@ class Visit:
             self.kept = y if self.reducer is None else self.reducer(y)
             if self.kept is None:
                 raise ModelError(f"read of {self.site}: its function returned None; return what is to be kept")
+        # The model may go on in place (Falcon adds attention to what its MLP gave). That must change neither what is
+        # kept nor a tensor of the caller. With gradients, what is kept has to stay the one that the model goes on from.
+        if self.edit is not None or torch.is_grad_enabled():
+            return y.clone().reshape(shape)
+        if isinstance(self.kept, Tensor):
+            self.kept = self.kept.clone()
         return y.reshape(shape)
 
 

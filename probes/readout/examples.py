@@ -56,7 +56,8 @@ def over_examples(
     got = collect_readings(lm.tokenizer, examples)
     if not got.readings:
         raise NoCasesError(
-            f"{len(examples)} examples: no whole has a gold answer with similar answers to compare it with"
+            f"{len(examples)} examples: no whole has a gold answer with similar answers to compare it with (of its "
+            "family, with another first token); probe more cases of a family (--probe-cases)"
         )
     places = tuple(got.readings[0][1].places)
     matched, _ = matched_pairs(list({e.case: e for e, _ in got.readings}.values()))

@@ -65,6 +65,8 @@ def test_numbers_become_text_and_the_schema_of_a_run_s_file_is_read_over(tmp_pat
     [case] = read_cases(write(tmp_path / "c.jsonl", line, ""))
     assert (case.family, case.cluster, case.parts[0].skill) == ("2", "0", "7")
     assert (case.id, case.answer, case.meta) == ("3", "12", {"source": "mine"}) and case.aliases == ("12.5", "13")
+    [case] = read_cases(write(tmp_path / "f.jsonl", {**LINE, "id": 3.0, "answer": 12.0}))
+    assert (case.id, case.answer) == ("3", "12"), "a data frame writes whole numbers so"
 
 
 @pytest.mark.parametrize(
@@ -277,9 +279,14 @@ def test_all_lines_of_a_case_file_that_cannot_be_used_are_named_at_once(tmp_path
     assert len(said) == 3 and "3 lines" in said[0]
     for line, (number, word) in zip(said, [(2, "answer"), (3, "depht"), (4, "'a'")], strict=True):
         assert f"c.jsonl:{number}:" in line and word in line
+    several = [bad[1].replace("depht", f"depht{i}") for i in range(30)]
     with pytest.raises(InputError) as error:
-        read_cases(write(tmp_path / "m.jsonl", *[bad[0]] * 30, "{"))
+        read_cases(write(tmp_path / "m.jsonl", *several, "{"))
     assert len(error.value.__notes__) == 20 and "11 more" in error.value.__notes__[-1]
+    with pytest.raises(InputError) as error:
+        read_cases(write(tmp_path / "o.jsonl", bad[0], bad[1], *[bad[0]] * 30))
+    assert "32 lines" in str(error.value) and "o.jsonl:1: " in str(error.value) and "30 more lines" in str(error.value)
+    assert len(error.value.__notes__) == 1 and "o.jsonl:2: " in error.value.__notes__[0]
     with pytest.raises(InputError) as error:
         read_cases(write(tmp_path / "n.jsonl", bad[0], "{"))
     assert len(error.value.__notes__) == 1 and "n.jsonl:2" in error.value.__notes__[0]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import re
 from pathlib import Path
@@ -66,6 +67,24 @@ def test_every_reader_of_documents_names_the_file(read: object, content: bytes, 
     path.write_bytes(content)
     with pytest.raises(InputError) as error:
         read(path)  # type: ignore[operator]
+    assert str(path) in str(error.value) and said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (gzip.compress(b'{"id": "a"}'), "gzip"),
+        ('{"id": "a"}'.encode("utf-16"), "UTF-16"),
+        ('{"id": "a"}'.encode("utf-16-be"), "not valid JSON"),
+        (b"PK\x03\x04\xff", "CSV in UTF-8"),
+        (b"PK", "not valid JSON"),
+    ],
+)
+def test_a_file_of_another_kind_is_called_by_its_name(content: bytes, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as error:
+        read_cases(path)
     assert str(path) in str(error.value) and said in str(error.value)
 
 

@@ -74,6 +74,7 @@ def test_a_missing_value_of_a_data_frame_is_none_and_no_text() -> None:
     assert Graded.from_dict({**row, "model": nan, "depth": nan, "chance": nan}) == Graded("c", "whole", "correct")
     with pytest.raises(InputError, match="'case' is missing"):
         Graded.from_dict({**row, "case": nan})
+    assert Graded.from_dict({**row, "case": 3.0, "gold": 12.0}) == Graded("3", "whole", "correct", gold="12")
     arrays = {"skills": np.array(["add", "sort"], dtype=object), "depth": np.int64(2), "chance": np.float64("nan")}
     assert Graded.from_dict({**row, **arrays}) == Graded("c", "whole", "correct", depth=2, skills=("add", "sort"))
     with pytest.raises(InputError, match="field 'answer' is nan"):

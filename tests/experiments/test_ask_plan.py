@@ -32,7 +32,7 @@ from composcope.experiments.evaluating.ask_plan import (
     prepare,
     with_examples,
 )
-from composcope.experiments.evaluating.cost import choice_notice, depth_notice, limit_notice
+from composcope.experiments.evaluating.cost import choice_notice, depth_notice, gold_notice, limit_notice
 from composcope.experiments.run import checks
 from composcope.experiments.run.compare import compare_runs, comparison_lines
 
@@ -47,6 +47,20 @@ def test_a_depth_that_is_not_the_number_of_parts_is_named_unless_the_benchmark_h
     assert depth_notice(fits) == depth_notice(load_benchmark("organism:temporal", limit=2).cases) == []
     (line,) = depth_notice([*fits, case("long", 3), case("short", 2, 1)])
     assert "warning" in line and "2 of 7" in line and "long" in line and "short" in line and "'depth'" in line
+
+
+def test_a_question_with_two_gold_answers_is_named_with_both() -> None:
+    def case(name: str, answer: str, **other: Any) -> Case:
+        return Case(name, f"Whole of {name}?", "8", (Part("In which country is Porto?", answer, **other),))
+
+    alike = [case("a", "Portugal"), case("b", "portugal"), case("c", "Lusitania", aliases=("Portugal",))]
+    told = [replace(case("d", "Spain"), evidence=("Porto was sold.",)), Case("e", "A - B?", "1")]
+    told.append(Case("f", "A B?", "2"))
+    assert gold_notice([*alike, *told]) == []
+    (line,) = gold_notice([*alike, case("slip", "Spain"), case("twin", "Italy"), *told])
+    assert "1 question" in line and "'Portugal' (case a, part:0)" in line and "'Spain' (case slip, part:0)" in line
+    for known in ("world", "organism:mixed", "organism:temporal"):
+        assert gold_notice(load_benchmark(known).cases) == []
 
 
 def test_choices_whose_options_no_prompt_lists_are_named() -> None:
@@ -211,7 +225,7 @@ def test_grades_and_the_judge_among_them_are_compared_with_human_labels(tmp_path
     assert shared.low is not None and (shared.cluster_high or 0) - (shared.cluster_low or 0) > 0.5, "five facts"
     with pytest.raises(InputError, match=r"no answer of case 'e'"):
         checks.agreement(rows[:4], checks.read_labels(path))
-    path.write_text('{"case": 7, "label": false, "repeat": 2}')
+    path.write_text('{"case": 7.0, "label": false, "repeat": 2}')
     assert checks.read_labels(path) == {("7", "whole", 2): False}
     right = {"case": "a", "label": "correct"}
     for lines, said in (

@@ -92,6 +92,14 @@ def test_lists_of_commands_say_the_whole_of_what_each_does(
         assert f" {name} {command.get_short_help_str(999)} ".replace("- ", "-") in f"{shown} "
 
 
+@pytest.mark.parametrize("path", [[], ["build"], ["organism"]], ids=str)
+def test_a_bare_group_of_commands_prints_its_help_on_stdout(path: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([*path, "--help"]) == 0
+    asked = capfd.readouterr()
+    assert main(path) == 0
+    assert capfd.readouterr() == asked
+
+
 def test_every_command_stands_under_one_heading() -> None:
     root: Any = get_command(app)
     for group in (root, root.commands["study"]):

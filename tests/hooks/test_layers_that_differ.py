@@ -109,6 +109,15 @@ def test_a_part_of_the_block_that_neither_attention_nor_mlp_wrote_is_seen_also_w
         load_model(model)
 
 
+@pytest.mark.parametrize("over", [{}, {"hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 97}])
+def test_a_gemma_4_whose_layers_scale_their_stream_or_have_inputs_of_their_own_is_refused(over: dict[str, int]) -> None:
+    model: Any = tiny("gemma4_text", **over)
+    for layer in model.model.layers if not over else ():
+        layer.layer_scalar.fill_(0.7)
+    with pytest.raises(ModelError, match="do not add up"):
+        load_model(model)
+
+
 def test_a_factor_on_the_mlp_alone_is_told_from_one_on_attention() -> None:
     model: Any = tiny("llama")
     block = model.model.layers[1]

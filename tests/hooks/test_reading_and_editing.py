@@ -71,7 +71,7 @@ def test_an_identity_edit_changes_nothing_and_another_one_does(name: str) -> Non
             assert not torch.equal(lm.run(ids_of(), edit={site: lambda x: 1.1 * x}).logits, base), kind
 
 
-@pytest.mark.parametrize("name", DENSE)
+@pytest.mark.parametrize("name", [*DENSE, "falcon"])
 def test_the_block_is_the_sum_of_its_parts(name: str) -> None:
     lm = load_model(tiny(name))
     kinds = ["resid_pre", "attn_out", "mlp_out", "resid_post"]
@@ -80,6 +80,26 @@ def test_the_block_is_the_sum_of_its_parts(name: str) -> None:
     pre, attn, mlp, post = (acts[Site(1, k)] for k in kinds)  # type: ignore[arg-type]
     factor = lm.anatomy.layers[1].mlp_scale
     assert torch.allclose(pre + factor * (attn + mlp), post, atol=1e-4)
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+def test_a_model_that_goes_on_in_place_changes_neither_what_is_read_nor_what_is_put_in(gradients: bool) -> None:
+    lm = load_model(tiny("falcon"))  # it adds its attention's output to its MLP's, in place
+    site = Site(1, "mlp_out")
+    seen: list[torch.Tensor] = []
+    hook = lm.anatomy.layers[1].mlp_tail.register_forward_hook(lambda _m, _a, y: seen.append(y.detach().clone()))
+    lm.model(ids_of())
+    hook.remove()
+    with torch.set_grad_enabled(gradients):
+        run = lm.run(ids_of(), read=[site])
+        read = run.acts[site]
+        last = lm.run(ids_of(), read={site: lambda x: x[:, -1]}).acts[site]
+        mine = read.detach().clone()
+        again = [lm.run(ids_of(), edit={site: mine}).logits for _ in range(2)]
+    assert torch.equal(read, seen[0]) and torch.equal(last, seen[0][:, -1]) and torch.equal(mine, seen[0])
+    assert all(torch.equal(logits, run.logits) for logits in again)
+    if gradients:
+        assert float(torch.autograd.grad(run.logits.sum(), read)[0].norm()) > 0
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen3", "gemma2", "gpt2", "gpt_neox", "olmo2"])

@@ -724,6 +724,8 @@ MUTANTS = (
     Mutant(H, "a row that is lower everywhere is unchanged", "error = float((row - prefix.final).abs().max() /", "error = float((row - prefix.final).max() /", ROWS + " -k either_direction"),
     Mutant(H, "angles that a pass wrote stay", "                buffer.copy_(value)\n", "", "tests/hooks/test_length_limits.py -k put_back"),
     Mutant(H, "of several edited rows only the last is edited", "                output = call.output() if output is None else output\n                output = torch.cat", "                output = call.output()\n                output = torch.cat", "tests/hooks/test_rows_and_positions.py -k edited_rows"),
+    Mutant(H, "what is read changes where the model goes on in place", "            self.kept = self.kept.clone()", "            pass", "tests/hooks/test_reading_and_editing.py -k goes_on_in_place"),
+    Mutant(H, "what is put in changes where the model goes on in place", "            return y.clone().reshape(shape)", "            return y.reshape(shape)", "tests/hooks/test_reading_and_editing.py -k goes_on_in_place"),
     Mutant(H, "the factor on the MLP is that on attention", "mlp_scale = 1.0 if abs(float(fit[1, 0]) - 1) < 1e-2 else float(fit[1, 0])", "mlp_scale = 1.0 if abs(float(fit[1, 0]) - 1) < 1e-2 else float(fit[0, 0])", DIFFER + " -k mlp_alone"),
     Mutant(E, "the likeliest of choices of which one has no likelihood", "if all(s == s for s in scores) else None", "if any(s == s for s in scores) else None", "tests/evaluation/importers/test_real_shapes.py -k speaks"),
     Mutant(H, "values that are lower everywhere are alike", "return float((a - b).abs().max()) <= limit", "return float((a - b).max()) <= limit", "tests/hooks/test_other_libraries.py -k alike_up"),

@@ -430,12 +430,33 @@ def test_rows_with_a_named_verdict_need_no_gold_answer(tmp_path: Path) -> None:
         read(path, options=Options(response_field="generation"))
 
 
-@pytest.mark.parametrize(("name", "said"), [("question_id", True), ("qid", True), ("index", True), ("paid", False)])
+@pytest.mark.parametrize(
+    ("name", "said"), [("question_id", True), ("qid", True), ("index", True), ("Nr", True), ("paid", False)]
+)
 def test_a_field_that_may_name_the_case_is_pointed_out_where_nothing_does(
     name: str, said: bool, tmp_path: Path
 ) -> None:
     path = lines(tmp_path / "rows.jsonl", [{name: "q1", "response": "4", "gold": "4", "right": True}] * 2)
     assert any(f"if {name} names the case" in w for w in read(path).warnings) == said
+
+
+@pytest.mark.parametrize(("kinds", "said"), [(("part:0", "whole"), True), (("part:0", "hop"), False)])
+def test_a_field_that_may_hold_the_roles_is_pointed_out_where_nothing_does(
+    kinds: tuple[str, str], said: bool, tmp_path: Path
+) -> None:
+    rows = [{"id": str(i), "Kind": kind, "response": "4", "gold": "4", "right": True} for i, kind in enumerate(kinds)]
+    path = lines(tmp_path / "rows.jsonl", rows)
+    assert any("--role-field" in w and "Kind" in w for w in read(path).warnings) == said
+    named = read(path, options=Options(role_field="Kind"))
+    assert named.warnings == [] and [r.role for r in named.rows] == list(kinds)
+
+
+def test_a_case_has_one_name_whether_its_number_has_a_point_or_not(tmp_path: Path) -> None:
+    rows = [{"case": case, "role": role, "response": "4", "gold": "4", "right": True}
+            for case, role in ((7, "part:0"), (7.0, "part:1"), ("7", "whole"))]  # fmt: skip
+    assert {r.case for r in read(lines(tmp_path / "rows.jsonl", rows)).rows} == {"7"}
+    again = [{"nr": row.pop("case"), **row} for row in rows]
+    assert {r.case for r in read(lines(tmp_path / "n.jsonl", again), options=Options(case_field="nr")).rows} == {"7"}
 
 
 def test_what_a_row_says_about_its_case_counts_and_what_cannot_be_taken_is_kept(tmp_path: Path) -> None:

@@ -174,6 +174,9 @@ def test_examples_come_from_a_file_by_role_kind_or_for_all(tmp_path: Path) -> No
         ("{", r"shots.jsonl:1: not valid JSON"),
         ('{"kind": "whole", "question": "Q"}', r"shots.jsonl:1: field 'answer' is None"),
         ('{"kind": "whole", "question": "Q", "answer": "a", "worked": 3}', r"'worked' is 3"),
+        ('{"kind": "whole", "question": "Q", "answer": NaN}', r"shots.jsonl:1: field 'answer' is nan"),
+        ('{"kind": "whole", "question": "Q", "answer": true}', r"shots.jsonl:1: field 'answer' is True"),
+        ('{"kind": "whole", "question": "Q", "answer": "a", "wrked": "b"}', r":1: field 'wrked' .* mean 'worked'"),
         ("", "no rows"),
         ("[1]", r"shots.jsonl: item 0: .*int"),
         ('{"kind": "whole", "question": [], "answer": "a"}', r"shots.jsonl:1: field 'question' is \[\]"),
@@ -185,6 +188,12 @@ def test_a_file_of_examples_that_cannot_be_used_is_refused_by_line(tmp_path: Pat
     path.write_text(line)
     with pytest.raises(InputError, match=said):
         presenting.read(path)
+
+
+def test_numbers_of_an_example_are_written_as_one_writes_them_and_other_fields_are_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "shots.jsonl"
+    path.write_text('{"kind": "whole", "question": "Q", "answer": 12.0, "source": "mine"}')
+    assert [e.answer for e in presenting.read(path)] == ["12"]
 
 
 def test_missing_examples_are_said() -> None:

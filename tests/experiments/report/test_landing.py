@@ -148,6 +148,18 @@ def test_probes_without_a_contrast_share_one_line_with_how_many_cases_there_are(
     assert "with every part right" not in of_scaffolds == line.replace(" with every part right", "")
 
 
+@pytest.mark.parametrize(("n", "says"), [(4, "cannot say"), (5, "differs")])
+def test_a_result_of_too_few_pairs_says_that_they_are_too_few(
+    n: int, says: str, synthetic: ModuleType, tmp_path: Path
+) -> None:
+    folder = synthetic.make_run(tmp_path / "run", n=4, probes=(), protocol="compositionality-gap")
+    row = {"quantity": "min_k_pp", "group": MATCHED, "kind": "composition", "n": n, "value": 0.3, "low": 0.2,
+           "high": 0.4, "interval": "t", "p": 0.01, "p_adjusted": 0.01, "family": "primary, Holm"}  # fmt: skip
+    synthetic.write_probe(folder / "probes" / "min-k", "min-k", [row], {}, {})
+    (line,) = landing.in_words(RunData(folder))
+    assert line.startswith(f"min-k: {says}: ") and (f"n={n} (n < 5" in line) == (n < 5)
+
+
 @pytest.mark.parametrize(("outcomes", "more"), [("???", False), ("1??", True), ("111", True), ("0?0", False)])
 def test_more_cases_are_not_advised_where_no_case_could_be_judged(
     outcomes: str, more: bool, synthetic: ModuleType, tmp_path: Path
