@@ -164,7 +164,8 @@ def test_cases_are_pure_mixed_or_gaps_by_what_all_runs_know() -> None:
         {"runs": 1, "facts": 3, "jointly_stable": 1, "pure": 1, "mixed": 0, "knowledge-gap": 1}
     ]
     [said], [also] = fewer.warnings, open_fact.warnings
-    assert said == also and said.startswith("2 cases have a fact of unknown stability"), "one run was never asked about y"
+    assert said == also, "one run was never asked about y; what the other answered is invalid"
+    assert said.startswith("2 cases have a fact of unknown stability")
     assert value(found, "residual_failure", model="run0", kind="pure") == (1, 1)
     assert value(found, "residual_failure", model="run1", kind="pure") == (0, 1)
     # Run 0 knows y, so its mixed case lacks nothing: it is no control there.
