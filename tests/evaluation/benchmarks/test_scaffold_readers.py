@@ -167,6 +167,18 @@ def test_stad_records_become_cases_and_records_again(tmp_path: Path) -> None:
     assert [a["answer"] for a in back["sub-task-answer"]] == ["12", "10"]
 
 
+@pytest.mark.parametrize(("n", "said"), [(1, "1 answers for 2 sub-tasks"), (3, "3 answers for 2 sub-tasks")])
+@pytest.mark.parametrize("left_out", [(), ("scaffolding", "scaffolding_verification"), ("decompositions",)])
+def test_more_or_fewer_answers_than_sub_tasks_are_a_problem_whatever_stages_follow(
+    n: int, said: str, left_out: tuple[str, ...], tmp_path: Path
+) -> None:
+    row = {k: v for k, v in RECORD.items() if k not in left_out} | {"sub-task-answer": [{"answer": "12"}] * n}
+    path = _file(tmp_path, row)
+    (item,), (case,) = read_items(path), read_stad(path)
+    assert item.problem == case.meta["problem"] == said
+    assert (case.question, case.parts) == (RECORD["question"], ())
+
+
 @pytest.mark.parametrize("longer", ["12,000", "3,012", "12.5"])
 def test_a_value_inside_a_longer_number_is_not_blanked(longer: str, tmp_path: Path) -> None:
     answers = [{"answer": "012" if longer == "3,012" else "12"}, {"answer": "10"}]
