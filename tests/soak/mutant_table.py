@@ -1189,4 +1189,8 @@ MUTANTS = (
     Mutant(E, 'time limit of the clock is that of the processor', 'self._ask(request, limits.wall_seconds + 1)', 'self._ask(request, limits.seconds + 1)', 'tests/evaluation/sandbox/test_running.py -k goes_away'),
     Mutant(E, 'the sandbox is not tested', '        self_test(python)\n', '', 'tests/evaluation/sandbox/test_running.py -k does_not_hold'),
     Mutant(E, 'groups kept', '            os.setgroups([])\n', '', 'tests/evaluation/sandbox/test_running.py -k groups'),
+    Mutant(E, 'surplus answers are cut off', 'for i in range(max(len(segments), len(answers))):', 'for i in range(len(segments)):', 'tests/evaluation/benchmarks/test_scaffold_readers.py -k more_or_fewer'),
+    Mutant(E, 'the line told is the number of the case', "{places[seen[case.id]].rpartition(':')[2]}", '{seen[case.id] + 1}', 'tests/evaluation/test_cases.py -k cannot_be_used'),
+    Mutant(E, 'largest margin told as the median', "median(m['margins']):.2g", "max(m['margins']):.2g", 'tests/evaluation/engines/test_divergence.py -k every_figure'),
+    Mutant(E, 'official service treated as any', 'self._official = is_official(url)', 'self._official = False', 'tests/evaluation/engines/test_hostile_servers.py -k official_service_only'),
 )

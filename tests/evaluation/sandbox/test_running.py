@@ -104,6 +104,7 @@ def test_a_program_without_a_value_ends_with_its_reason(code: str, reason: str) 
     result = run_code(code, limits=LIMITS)
     assert result.reason == reason and result.reason in sandbox.REASONS, result
     assert result.text is None
+    assert reason != "time" or f" {LIMITS.seconds:g} s " in str(result.detail), "the limit that was hit"
 
 
 def test_a_program_recurses_as_deep_as_in_a_python_of_its_own() -> None:
