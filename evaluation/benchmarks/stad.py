@@ -107,6 +107,8 @@ class StadItem:
         k = len(self.steps)
         if k and any(s.answer is None for s in self.steps) and any(s.answer is not None for s in self.steps):
             return f"{sum(s.answer is not None for s in self.steps)} answers for {k} sub-tasks"
+        if (worded := sum(bool(s.segment.strip()) for s in self.steps)) < k:
+            return f"{k} answers for {worded} sub-tasks"
         for name, values in (("scaffolding", self.scaffolds), ("scaffolding_verification", self.checks)):
             if values and len(values) != k - 1:
                 return f"{len(values)} {name} for {k} sub-tasks; there are K-1"

@@ -132,6 +132,7 @@ def test_a_bin_that_a_case_declares_survives_the_file(tmp_path: Path) -> None:
         ([{**LINE, "meta": [1]}], r":1: field 'meta' is \[1\]; give an object"),
         ([{**LINE, "schema": 2}], r":1: schema is 2; this version reads schema 1"),
         ([LINE, "", LINE], r":3: id 'a' was already used by line 1; give"),
+        ([{**LINE, "id": "b"}, "", LINE, LINE], r":4: id 'a' was already used by line 3; give"),
         (["{"], r":1: not valid JSON"),
         (["3"], r":1: expected a JSON object, got int: 3; write \{"),
         ([[LINE]], r": a JSON array, .* write one object a line"),

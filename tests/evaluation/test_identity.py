@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from composcope.errors import ModelError
 from composcope.evaluation import identity
@@ -26,6 +27,14 @@ def test_a_folder_has_the_identity_of_the_model_loaded_from_it(
     assert {k for k in found if in_memory[k] != found[k]} == {"weights"}
     assert in_memory["weights"] == identity.model_weights(make_llama()) != identity.model_weights(make_llama(1))
     assert identity.model_weights(make_llama().bfloat16()) != in_memory["weights"]
+    seen = set()
+    for name, dtype, shape in (
+        ("w", torch.float16, (2, 3)), ("w", torch.bfloat16, (2, 3)), ("w", torch.int16, (2, 3)),
+        ("w", torch.float16, (3, 2)), ("v", torch.float16, (2, 3)),
+    ):  # fmt: skip
+        same_bytes = torch.arange(6, dtype=torch.int16).view(dtype).reshape(shape)
+        seen.add(identity.model_weights(SimpleNamespace(state_dict=lambda n=name, t=same_bytes: {n: t})))
+    assert len(seen) == 5, "name, dtype and shape count beside the bytes"
 
 
 def test_a_folder_without_weights_or_with_a_damaged_configuration_is_named(

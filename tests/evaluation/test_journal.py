@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -288,7 +289,9 @@ def test_two_runs_on_one_journal_are_refused_and_the_holder_is_named(tmp_path: P
 
 
 def test_a_second_journal_in_the_same_process_is_refused_too(tmp_path: Path) -> None:
-    with Journal(tmp_path), pytest.raises(JournalError, match="is writing here"):
+    (tmp_path / "lock").write_text("pid 1234567 on a machine whose name is much longer than that of this one")
+    holder = re.escape(f"pid {os.getpid()} on {socket.gethostname()}")
+    with Journal(tmp_path), pytest.raises(JournalError, match=f"{tmp_path}: {holder} is writing here"):
         Journal(tmp_path)
 
 

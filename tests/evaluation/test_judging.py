@@ -219,6 +219,12 @@ def test_a_judge_that_was_cut_off_before_its_verdict_is_asked_again_with_room_to
     assert [v.right for v in verdicts] == [True]
 
 
+def test_a_judge_may_say_that_there_is_no_answer_only_where_that_is_asked() -> None:
+    bare, undecided = (judging.ask_judge("c", "whole", "q", "Paris", "Lutetia", open_ended=o) for o in (False, True))
+    assert bare.prompt == judging.PROMPT.format(question="q", gold="Paris", answer="Lutetia")
+    assert undecided.prompt.startswith(bare.prompt) and "null" in undecided.prompt.removeprefix(bare.prompt)
+
+
 def test_a_judge_whose_context_has_no_room_to_think_has_given_no_verdict_and_has_not_failed() -> None:
     class Small(Judge):
         def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ from hypothesis import strategies as hs
 
 from composcope.errors import InputError
 from composcope.evaluation import graded
-from composcope.evaluation.metrics import Metric, check_metrics, frechet
+from composcope.evaluation.metrics import Metric, check_metrics, frechet, mark
 from composcope.evaluation.protocols import Graded, metrics_from_rows
+from composcope.evaluation.protocols.base import Reduction
+from composcope.evaluation.protocols.compositionality_gap import CompositionalityGap
 
 
 @given(hs.lists(hs.tuples(hs.booleans(), hs.booleans(), hs.booleans()), min_size=1, max_size=40))
@@ -34,7 +37,23 @@ def test_metrics_that_contradict_each_other_are_named() -> None:
         Metric(m, {"combination": "x"}, 10, count=c) for m, c in (("k_zero", 3), ("k_positive", 4), ("intractable", 4))
     ]
     assert "do not add up" in check_metrics(shares)[0]
-    assert "value 1.4" in check_metrics([Metric("both", {}, 3, value=1.4, interval="clopper-pearson")])[0]
+    rates = [Metric("both", {"depth": v}, 3, value=v, interval="clopper-pearson") for v in (-0.1, 0, 1, 1.4)]
+    assert [re.findall(r"value (\S+) is", said) for said in check_metrics(rates)] == [["-0.1"], ["1.4"]]
+    assert not check_metrics([Metric("gap", {}, 3, value=-0.1, interval="bootstrap")])
+
+
+def test_what_is_wrong_with_metrics_comes_with_the_warnings_of_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = Reduction((Metric("both", {}, 3, value=1.4, interval="clopper-pearson"),), (), ("own",))
+    monkeypatch.setattr(CompositionalityGap, "reduce", lambda self, rows, cases: odd)
+    rows = [Graded("a", "whole", "correct", depth=2), Graded("a", "part:0", "correct", depth=3)]
+    own, of_rows, of_metrics = metrics_from_rows(rows, "compositionality-gap").warnings
+    assert own == "own" and "depth is 2 and 3" in of_rows and "value 1.4" in of_metrics
+
+
+@pytest.mark.parametrize(("n", "note"), [(0, "n < 5"), (4, "n < 5"), (5, "n < 15"), (14, "n < 15"), (15, None)])
+def test_few_cases_are_marked_beside_what_else_is_said(n: int, note: str | None) -> None:
+    assert mark(n) == mark(n, "") == note
+    assert mark(n, "chance 50 %") == (f"{note}; chance 50 %" if note else "chance 50 %")
 
 
 def test_rows_with_flags_or_properties_that_disagree_are_warned_about() -> None:

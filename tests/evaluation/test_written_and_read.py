@@ -36,7 +36,7 @@ ROW: dict[str, Any] = {
 }  # fmt: skip
 ITEM: dict[str, Any] = {
     "scaffolds": ("first", "second"), "teacher": "t", "extra": {"evaluation_score": 1},
-    "checks": (Check("7", True, "said"), Check("8", None, "")),
+    "checks": (None, Check("7", True, "said"), Check("8", None, "")),
 }  # fmt: skip
 STEP: dict[str, Any] = {"answer": "5", "explanation": "so", "task": "What is 5?", "skill": "add"}
 

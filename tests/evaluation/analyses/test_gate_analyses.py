@@ -157,8 +157,15 @@ def test_cases_are_pure_mixed_or_gaps_by_what_all_runs_know() -> None:
     assert [(r["case"], r["kind"]) for r in fewer.files["cases-by-kind.jsonl"]] == [
         ("h", "knowledge-gap"), ("p", "pure"),
     ]  # fmt: skip
-    [said] = fewer.warnings
-    assert said.startswith("2 cases have a fact of unknown stability"), "one run was never asked about y"
+    invalid = replace(runs[0], rows=[replace(r, outcome="invalid") if r.atom == "y" else r for r in runs[0].rows])
+    open_fact = gated.joint_stability([invalid])
+    assert [r["atom"] for r in open_fact.files["stable-facts.jsonl"]] == ["x"]
+    assert open_fact.tables["jointly stable"] == [
+        {"runs": 1, "facts": 3, "jointly_stable": 1, "pure": 1, "mixed": 0, "knowledge-gap": 1}
+    ]
+    [said], [also] = fewer.warnings, open_fact.warnings
+    assert said == also, "one run was never asked about y; what the other answered is invalid"
+    assert said.startswith("2 cases have a fact of unknown stability")
     assert value(found, "residual_failure", model="run0", kind="pure") == (1, 1)
     assert value(found, "residual_failure", model="run1", kind="pure") == (0, 1)
     # Run 0 knows y, so its mixed case lacks nothing: it is no control there.

@@ -255,6 +255,8 @@ def test_socrates_has_its_own_wordings_with_a_blank(tmp_path: Path) -> None:
     [case] = load(f"socrates:{table(tmp_path / 'SOCRATES_v1.csv', row)}")
     assert case.parts[0].question == "Fill in the blank: Dune Song was written by ___."
     assert (case.benchmark, case.parts[0].aliases) == ("socrates", ("A. Quill",))
+    both = table(tmp_path / "both.csv", {**row, "e2.aliases": "['Ada Quill', 'Quill, A.', 'A. Quill']"})
+    assert load(f"socrates:{both}")[0].parts[0].aliases == ("Quill, A.", "A. Quill"), "the full list where there is one"
 
 
 # AgentCoMa

@@ -115,7 +115,8 @@ def test_math_answers_come_out_of_their_box(tmp_path: Path) -> None:
         (r"\sqrt{2}", "number", "Algebra"),
         ("7", "number", "Geometry"),
     ]
-    assert [c.question for c in read_math_hard(path, ["Level 5"])] == ["P?"]
+    for n, level in enumerate(("Level 5", "Level 1")):
+        assert read_math_hard(path, [level]) == [read_math_hard(path)[n]], "a case is the same whatever else is read"
     with pytest.raises(InputError, match="no problem is of Level 9"):
         read_math_hard(path, ["Level 9"])
     named = [{"problem": "P?", "answer": "7", **ids} for ids in ({"id": "x", "unique_id": "u"}, {"unique_id": "u"}, {})]
@@ -164,6 +165,18 @@ def test_stad_records_become_cases_and_records_again(tmp_path: Path) -> None:
         k: v for k, v in RECORD.items() if k != "sub-task-answer"
     }
     assert [a["answer"] for a in back["sub-task-answer"]] == ["12", "10"]
+
+
+@pytest.mark.parametrize(("n", "said"), [(1, "1 answers for 2 sub-tasks"), (3, "3 answers for 2 sub-tasks")])
+@pytest.mark.parametrize("left_out", [(), ("scaffolding", "scaffolding_verification"), ("decompositions",)])
+def test_more_or_fewer_answers_than_sub_tasks_are_a_problem_whatever_stages_follow(
+    n: int, said: str, left_out: tuple[str, ...], tmp_path: Path
+) -> None:
+    row = {k: v for k, v in RECORD.items() if k not in left_out} | {"sub-task-answer": [{"answer": "12"}] * n}
+    path = _file(tmp_path, row)
+    (item,), (case,) = read_items(path), read_stad(path)
+    assert item.problem == case.meta["problem"] == said
+    assert (case.question, case.parts) == (RECORD["question"], ())
 
 
 @pytest.mark.parametrize("longer", ["12,000", "3,012", "12.5"])

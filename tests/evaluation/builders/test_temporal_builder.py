@@ -64,7 +64,7 @@ def test_gated_boundaries_add_their_atoms_and_hide_their_dates() -> None:
     (one,) = [c for c in gated if c.id == "temporal_interval_decoy-d11-000"]
     assert (len(one.parts), one.depth, one.depth_bin) == (13, 11, 8)
     assert [p.atom for p in one.parts[-2:]] == one.meta["bounds"]
-    assert not re.search(r"between the founding of town \d+ \(", one.question)
+    assert not [c.question for c in gated if re.search(r"\(\d+( BC)?\)", c.question)]
     shown = [c for c in CASES if c.family == "temporal_interval_decoy"]
     assert all(re.search(r"between .* \(\d+( BC)?\) and .* \(\d+( BC)?\)\?", c.question) for c in shown)
 
@@ -162,6 +162,8 @@ def test_facts_are_read_from_json_lines_and_csv(tmp_path: Path) -> None:
     assert read_facts(table, paraphrases=2) == facts[:1]
     table.write_text("event,date,aliases,paraphrase_1\nthe landing,1969-07-20,July 1969,c?\n")
     assert read_facts(table)[0].aliases == ("July 1969",), "a text is one alias"
+    lines.write_text(json.dumps({**rows[1], "aliases": [1969, "July 1969"]}))
+    assert read_facts(lines)[0].aliases == ("1969", "July 1969"), "a number is an alias, too"
     table.write_text("event,date,aliases,paraphrase_1\nthe landing,13/02/1969,\"['1969', 'July 1969']\",c?\n")
     [landing] = read_facts(table)
     assert (landing.when, landing.aliases) == ((1969, 2, 13), ("1969", "July 1969"))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import re
 import resource
 import sys
 import threading
@@ -102,6 +103,14 @@ def test_the_rate_stands_over_the_asks_that_were_compared_with_its_exact_interva
     }  # fmt: skip
     monkeypatch.setattr(divergence, "batch_divergence", lambda engine, asks: replace(found, n=0, n_different=0))
     assert measure(engine, asks) is None, "where no pair could be compared"
+    assert replace(found, n=4, n_different=1).rate == 0.25
+
+
+@pytest.mark.parametrize(("margins", "apart"), [([0.9, 0.1, 0.25], ["0.25", "32"]), ([], [])])
+def test_the_line_about_divergence_has_every_figure(margins: list[float], apart: list[str]) -> None:
+    measured = {"dtype": "bfloat16", "n": 20, "n_different": 3, "rate": 0.15, "low": 0.03, "high": 0.38}
+    said = divergence.in_words({**measured, "margins": margins})
+    assert re.findall(r"\d[\d.]*", said) == ["16", "3", "20", "15", "3", "38", *apart]
 
 
 @pytest.mark.gpu

@@ -408,7 +408,12 @@ def test_the_official_key_and_headers_go_to_the_official_service_only(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     assert is_official(url) == official
-    assert (HttpEngine(url, "m")._key == KEY) == official
+    engine = HttpEngine(url, "m")
+    assert (engine._key == KEY) == official
+    request = httpx2.Request("POST", url, headers={"OpenAI-Organization": "org", "Authorization": f"Bearer {KEY}"})
+    sent = {name.lower(): value for name, value in engine._transport._headers(request)}
+    assert (b"openai-organization" in sent) == official
+    assert (sent[b"authorization"] == f"Bearer {KEY}".encode()) == official
 
 
 def test_a_server_of_ones_own_gets_neither_key_nor_headers_of_the_environment(

@@ -31,10 +31,10 @@ def _answer(returned: str, em: bool, cem: bool, gold: str = "Ada") -> dict[str, 
 
 def _sub(first: bool, second: bool, both: bool) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for hop, right in ((1, first), (2, second)):
+    for hop, gold, right in ((1, 1815, first), (2, 1830, second)):
         # The cut-out answer is that of a last line about something else: CEM was judged on the response as returned.
-        returned = f"It was {1815 if right else 1900}.\n\nQuestion: And then?"
-        found |= {f"Q{hop}_gt": ["1815"], f"Q{hop}_pred": "and then", f"Q{hop}_returned": returned}
+        returned = f"It was {gold if right else 1900}.\n\nQuestion: And then?"
+        found |= {f"Q{hop}_gt": [str(gold)], f"Q{hop}_pred": "and then", f"Q{hop}_returned": returned}
         found |= {f"Q{hop}_is_right_{s}": right and s != "EM" for s in ("EM", "CEM", "GPT_opinion")}
     return found | {f"Q1_and_Q2_right_{s}": both if s == "CEM" else False for s in ("EM", "CEM", "GPT_opinion")}
 
@@ -75,8 +75,10 @@ def test_styles_become_the_whole_and_further_wholes(bamboogle: Path) -> None:
     assert {r.model for r in found.rows} == {"some-model"}
     assert {r.model for r in read(bamboogle, options=Options(model="mine")).rows} == {"mine"}
     assert [r.kind for r in found.rows] == [None, None, "hop-1", "hop-2"] * 2
-    again = [s and (s.response.splitlines()[0], s.golds) for s in found.stored]
-    assert again[2:4] == [("It was 1815.", ("1815",))] * 2 and again[7] == ("It was 1900.", ("1815",))
+    again = [s and (s.response.splitlines()[0], *s.golds, s.where.rpartition(": ")[2]) for s in found.stored]
+    assert again[2:4] == [("It was 1815.", "1815", "item 0"), ("It was 1830.", "1830", "item 0")]
+    assert again[6:] == [("It was 1815.", "1815", "item 1"), ("It was 1900.", "1830", "item 1")]
+    assert [s and s.golds[0] for s in found.stored] == [r.gold for r in found.rows], "of its own row"
 
 
 def test_contradictions_are_named_row_by_row_with_what_they_should_be(bamboogle: Path) -> None:

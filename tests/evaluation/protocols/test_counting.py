@@ -22,6 +22,16 @@ def test_a_line_of_a_case_set_has_every_field_of_its_entry_and_evidence() -> Non
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("protocol", ["compositionality-gap", "double-gate", "scaffolding"])
+def test_the_row_of_the_whole_says_what_a_case_is_wherever_it_stands(protocol: str) -> None:
+    bare = [Graded("c", "part:0", "correct"), Graded("c", "part:1", "correct")]
+    whole = Graded("c", "whole", "incorrect", family="f", depth=2, depth_bin=4, cluster="k", chance=0.25, skills=("a",))
+    found = [metrics_from_rows(rows, protocol) for rows in ([whole, *bare], [*bare, whole], [bare[0], whole, bare[1]])]
+    assert found[0] == found[1] == found[2]
+    assert any("25.0%" in (m.note or "") for m in found[0].metrics), "what guessing gives"
+    assert all((e.family, e.depth, e.cluster) == ("f", 2, "k") for s in found[1].case_sets for e in s.entries)
+
+
 def test_repeats_of_one_case_share_it() -> None:
     rows = [Graded(f"c{i}", role, "incorrect" if role == "whole" and i % 2 else "correct", repeat=n)
             for i in range(6) for n in range(2) for role in ("part:0", "whole")]  # fmt: skip

@@ -91,6 +91,26 @@ def test_an_estimate_lies_in_its_intervals(protocol: str) -> None:
 
 
 @pytest.mark.parametrize("protocol", ROLES)
+def test_a_metric_over_few_cases_is_marked_whatever_else_it_says(protocol: str) -> None:
+    seen = set()
+    for m in _table(_rows(protocol, 24, 0), protocol).values():
+        if m.metric == "d50":  # between rates that are marked; its note begins with where it is censored
+            continue
+        few = {"n < 5": m.n < 5, "n < 15": 5 <= m.n < 15}
+        assert {said: said in (m.note or "").split("; ") for said in few} == few, m
+        seen |= {said for said, holds in few.items() if holds and m.note != said}
+    assert len(seen) == 2
+
+
+def test_bottlenecks_come_most_frequent_first() -> None:
+    found = [
+        m for m in metrics_from_rows(_rows("scaffolding", 60, 3), "scaffolding").metrics if m.metric == "bottleneck"
+    ]
+    counts, names = [m.count or 0 for m in found], [str(m.group["skill"]) for m in found]
+    assert counts == sorted(counts, reverse=True) and names != sorted(names) and len(set(counts)) > 2
+
+
+@pytest.mark.parametrize("protocol", ROLES)
 def test_a_share_is_its_count_over_its_n_and_has_no_bounds_without_open_answers(protocol: str) -> None:
     drawn = _rows(protocol, 24, 1)
     for m in _table(drawn, protocol).values():

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from composcope.errors import InputError
+from composcope.evaluation import prompts
 from composcope.evaluation.asks import Grade
 from composcope.evaluation.cases import Case, Part
 from composcope.evaluation.grading import grade
@@ -146,14 +147,19 @@ def test_every_ask_gives_the_evidence_of_its_case() -> None:
 def test_worked_examples_put_the_second_question_beside_another_first() -> None:
     fields = ("question_1", "answer_1", "worked_1", "question_2", "answer_2", "worked_2", "code")
     items = [{f: f"{f} of {i}" for f in fields} for i in (0, 1)]
-    [one, other] = [e for e in _chains(items) if e.kind == "co-presented"]
-    assert "question_1 of 1" in one.question and "question_1 of 0" not in one.question
-    assert "question_1 of 0" in other.question
+    found = _chains(items)
+    for i, beside in ((0, 1), (1, 0)):
+        of = {e.kind: e for e in found[i * 5 : i * 5 + 5]}
+        assert of["co-presented"].question == prompts.co_presented(f"question_1 of {beside}", f"question_2 of {i}")
+        assert of["co-presented"].worked == f"A1: worked_1 of {beside}. A2: worked_2 of {i}"
+        assert of["pair"].question == of["code"].question == prompts.pair(f"question_1 of {i}", f"question_2 of {i}")
+        assert of["pair"].worked == f"A1: worked_1 of {i}. X is answer_1 of {i}. A2: worked_2 of {i}"
+        assert {k: e.answer for k, e in of.items() if k != "code"} == {
+            "q1": f"answer_1 of {i}", **dict.fromkeys(("q2", "pair", "co-presented"), f"answer_2 of {i}")
+        }  # fmt: skip
 
 
 def test_a_question_that_is_a_pair_already_is_asked_as_it_is() -> None:
-    from composcope.evaluation import prompts
-
     text = prompts.pair("What is 3 plus 4?", "What is X plus 2?")
     asks = {a.role: a for a in get("reasoning-gap", format="plain").asks(replace(CASE, question=text), {})}
     assert asks["whole"].prompt == text

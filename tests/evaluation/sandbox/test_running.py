@@ -104,6 +104,7 @@ def test_a_program_without_a_value_ends_with_its_reason(code: str, reason: str) 
     result = run_code(code, limits=LIMITS)
     assert result.reason == reason and result.reason in sandbox.REASONS, result
     assert result.text is None
+    assert reason != "time" or f" {LIMITS.seconds:g} s " in str(result.detail), "the limit that was hit"
 
 
 def test_a_program_recurses_as_deep_as_in_a_python_of_its_own() -> None:
@@ -373,16 +374,35 @@ def test_without_any_backend_the_error_names_each_reason(monkeypatch: pytest.Mon
     assert str(error.value).count("pip install it") == 2 and "\n" not in str(error.value)
 
 
-def test_where_seccomp_is_missing_monty_takes_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("of", "name", "process"), [(LockedPython, "start", -2), (running, "self_test", -3)])
+def test_where_seccomp_is_missing_or_does_not_hold_monty_takes_its_place(
+    of: Any, name: str, process: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("pydantic_monty")
 
     def missing(*_: object) -> None:
         raise Unavailable("no seccomp")
 
-    monkeypatch.setattr(LockedPython, "start", missing)
-    taken = running._backend(-2)
+    monkeypatch.setattr(of, name, missing)
+    taken = running._backend(process)
     taken.close()
     assert taken.name == "monty"
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root can become another user")
+def test_what_root_starts_has_no_right_of_root_and_none_of_its_groups() -> None:
+    own, python = os.getgroups(), LockedPython()
+    try:
+        os.setgroups([*own, 54321])
+        python.start()
+        assert python._server is not None and "user nobody" in python.walls
+        told = Path(f"/proc/{python._server.pid}/status").read_text()
+    finally:
+        os.setgroups(own)
+        python.close()
+    found = {line.split(":")[0]: line.split()[1:] for line in told.splitlines()}
+    assert found["Uid"] == found["Gid"] == ["65534"] * 4 and found["Groups"] == []
+    assert {int(found[f"Cap{of}"][0], 16) for of in ("Prm", "Eff", "Inh", "Amb")} == {0}
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root can become another user")
@@ -473,7 +493,10 @@ def test_a_locked_interpreter_that_cannot_start_or_goes_away_says_why(monkeypatc
             python.start()
         assert name and python._server is None
 
-    def gone(*_: object) -> None:
+    asked: list[tuple[dict[str, Any], float]] = []
+
+    def gone(request: bytes, seconds: float) -> None:
+        asked.append((json.loads(request)["limits"], seconds))
         raise BrokenPipeError("it is gone")
 
     monkeypatch.setattr(python, "_ask", gone)
@@ -481,6 +504,10 @@ def test_a_locked_interpreter_that_cannot_start_or_goes_away_says_why(monkeypatc
     monkeypatch.setattr(python, "close", lambda: closed.append(1))
     found = python.run("x = 1", LIMITS, False)
     assert (found.reason, closed) == ("crashed", [1]) and "it is gone" in found.detail
+    [(limits, seconds)] = asked
+    wall = LIMITS.wall_seconds
+    assert limits == {"seconds": LIMITS.seconds, "wall_seconds": wall, "memory_mb": LIMITS.memory_mb}
+    assert seconds > wall > LIMITS.seconds, "the program ends by its own clock before it is given up"
     for words, said in (
         (b"first\nlast words\n", "^last words$"),
         (b"cannot load libseccomp.so", "libseccomp2"),
