@@ -80,7 +80,7 @@ def follow(
         if not on or len(found[running[on[0]]]) >= max_new_tokens:
             return found
         if len(on) < len(running) and not edit:  # edits may hold one value per sequence
-            index = torch.tensor(on, device=tokens.device)
+            index = torch.tensor(on)  # on the CPU, because the cache's layers may lie on different devices
             cache.batch_select_indices(index)
             tokens, running = tokens[index], [running[at] for at in on]
         logits = _forward(model, anatomy, tokens[:, None], cache, edit or {})

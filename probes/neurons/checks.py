@@ -155,11 +155,11 @@ def _scaling(lm: Model, layer: int, by: Float[Tensor, "query row neuron"]) -> Mo
     """Multiply the neurons of a layer."""
     part, width = lm.anatomy.layers[layer], lm.anatomy.d_mlp
     if part.down is not None:
-        return ModuleHook(part.down, "in", lambda z: z * by)
+        return ModuleHook(part.down, "in", lambda z: z * by.to(z.device))
     of_token = by.flatten(0, 1)
 
     def change(e: int, tokens: Tensor, z: Tensor) -> Tensor:
-        return z * of_token[tokens, e * width : (e + 1) * width]
+        return z * of_token.to(z.device)[tokens, e * width : (e + 1) * width]
 
     return ModuleHook(experts.required(part.experts), "experts", change)
 
