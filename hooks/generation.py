@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -43,7 +44,7 @@ def greedy(
 
 def ends(eos_ids: Sequence[int], stop_ids: Sequence[int] | int | None) -> Sequence[int]:
     """The tokens that end a continuation: those given (one or several), or the model's own."""
-    return eos_ids if stop_ids is None else [stop_ids] if isinstance(stop_ids, int) else stop_ids
+    return eos_ids if stop_ids is None else [stop_ids] if isinstance(stop_ids, int | np.integer) else stop_ids
 
 
 def check_room(model: PreTrainedModel, anatomy: Anatomy, prompt: int, new: int) -> None:

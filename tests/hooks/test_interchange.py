@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from shapes import unchecked
@@ -223,7 +224,9 @@ def test_generation_applies_an_edit_to_the_prompt_and_to_every_new_token() -> No
     assert plain == continued(lm, IDS, [[]], 5, [])
     assert plain != lm.generate([IDS], 5, edit, [])
     assert lm.generate([IDS], 5, stop_ids=[plain[0][0]]) == [plain[0][:1]]
-    assert lm.generate([IDS], 5, stop_ids=plain[0][0]) == continued(lm, IDS, [[]], 5, plain[0][0]) == [plain[0][:1]]
+    stops: list[Any] = [plain[0][0], np.int64(plain[0][0])]
+    for one in stops:
+        assert lm.generate([IDS], 5, stop_ids=one) == continued(lm, IDS, [[]], 5, one) == [plain[0][:1]]
     each = {Site(1, "resid_post"): lambda x: x + torch.stack([push, -push])[:, None]}  # one value per sequence
     pair = [IDS, [*IDS[:-1], 9]]
     one, other = lm.generate(pair, 5, each, [])
