@@ -319,6 +319,8 @@ def test_readouts_are_taken_at_places_that_nearly_all_cases_have() -> None:
     assert left == {"a": places, "b": places} and [n.split()[1] for n in notes] == ["entity:"]
     without, _ = readout_places(tokenizer, [own, replace(usual, slot=None)], {})
     assert without["b"] == {"question-end": (0,), "prompt-end": (4,)}
+    at_once, _ = readout_places(tokenizer, [replace(own, answer_ids=(9,))], {})  # decided at the prompt's end
+    assert at_once == {"a": {k: v for k, v in places.items() if k != "decision"}}
 
 
 @pytest.mark.parametrize("said", [["7", "4", "and", "7", "x"], ["7", "x", "7", "and", "7", "4"]])
