@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -43,7 +44,7 @@ def greedy(
 
 def ends(eos_ids: Sequence[int], stop_ids: Sequence[int] | int | None) -> Sequence[int]:
     """The tokens that end a continuation: those given (one or several), or the model's own."""
-    return eos_ids if stop_ids is None else [stop_ids] if isinstance(stop_ids, int) else stop_ids
+    return eos_ids if stop_ids is None else [stop_ids] if isinstance(stop_ids, int | np.integer) else stop_ids
 
 
 def check_room(model: PreTrainedModel, anatomy: Anatomy, prompt: int, new: int) -> None:
@@ -80,7 +81,7 @@ def follow(
         if not on or len(found[running[on[0]]]) >= max_new_tokens:
             return found
         if len(on) < len(running) and not edit:  # edits may hold one value per sequence
-            index = torch.tensor(on, device=tokens.device)
+            index = torch.tensor(on)  # on the CPU, because the cache's layers may lie on different devices
             cache.batch_select_indices(index)
             tokens, running = tokens[index], [running[at] for at in on]
         logits = _forward(model, anatomy, tokens[:, None], cache, edit or {})

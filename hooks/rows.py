@@ -211,7 +211,7 @@ def prefill(
         queries=wanted,
         tokens=ids[rows, cols],
         final=acts[last],
-        states={s: acts[s] for s in read},
+        states={s: acts[s].to(lm.device) for s in read},
     )
 
 

@@ -167,7 +167,7 @@ class _Stream:
                 x = torch.cat([x, *[x[:1]] * more])
             if undone:
                 row, pos = torch.tensor(undone, device=x.device).T
-                x[row, pos] = self.before.pop(cut - 1)
+                x[row, pos] = self.before.pop(cut - 1).to(x.device)
             _put(x, patches, plan.start)
             if skipped:
                 row, pos = torch.tensor(skipped, device=x.device).T

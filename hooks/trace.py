@@ -66,7 +66,7 @@ class Trace:
                     f"{type(module).__name__}: hidden states of shape {tuple(x.shape)} for two tokens; blocks with "
                     "several residual streams are not supported"
                 )
-            self.ends.append((x, y))
+            self.ends.append((x.to(y.device), y))  # blocks may lie on different devices
 
         return hook
 

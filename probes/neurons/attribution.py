@@ -217,6 +217,7 @@ def attribute_many(
     max_rows: int | None = None,
     rows_dtype: str | torch.dtype | None = None,
     quick: bool = False,
+    notes: list[str] | None = None,
 ) -> Attributions:
     """Attribution of each answer (token ids, teacher-forced after its prompt) to every neuron.
 
@@ -230,7 +231,8 @@ def attribute_many(
             ``Attributions.site`` says ``after-norm``), or what the published code does and ``rule="reference"`` takes:
             ``pre`` (before the activation function) where the MLP is not gated, ``before-norm`` (neurons are scaled
             before such a norm).
-        max_rows: rows recomputed together; by default as many as fit. Halved, with a warning, when memory runs out.
+        max_rows: rows recomputed together; by default as many as fit. Halved when memory runs out, with a note in
+            ``notes`` (or a warning).
         rows_dtype: ``float32`` computes prompts, rows and gradients in float32 on weights that stay in half precision
             (one block at a time is widened), as ``model.float()`` would; by default the dtype of the weights.
         quick: 5 nodes in layers where they meet completeness to 0.3 %; scores are then within about a thousandth of the
@@ -266,7 +268,7 @@ def attribute_many(
             def budget(longest: int = longest) -> int:
                 return row_budget(lm, 1, longest, graph=True)
 
-            out.update(shrinking(work, max_rows, budget))
+            out.update(shrinking(work, max_rows, budget, notes))
     tables = [out[i] for i in range(len(prompts))]
     return Attributions(
         scores=[t.scores for t in tables],

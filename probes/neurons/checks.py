@@ -67,6 +67,7 @@ def causal_check(
     amplify: float = 2.0,
     draws: int = 8,
     seed: int = 0,
+    notes: list[str] | None = None,
 ) -> CausalCheck:
     """Log-probability of each answer's first token with a case's neurons scaled.
 
@@ -75,6 +76,7 @@ def causal_check(
         suppress: factor on the activations that weakens them.
         amplify: factor on the activations that strengthens them.
         draws: random sets per case, from the same layers and disjoint from the chosen ones.
+        notes: says where memory ran out and batches were halved; by default a warning does.
     """
     if not len(prompts) == len(answers) == len(neurons):
         raise InputError(
@@ -87,7 +89,7 @@ def causal_check(
     rng = np.random.default_rng(seed)
     sets = [[list(chosen), *(_random_like(lm, chosen, rng) for _ in range(draws))] for chosen in neurons]
     variants = [(prompt, answer[0], s) for prompt, answer, s in zip(prompts, answers, sets, strict=True)]
-    out = torch.stack(collect(lm, partial(_measure, factors=(suppress, amplify)), variants))
+    out = torch.stack(collect(lm, partial(_measure, factors=(suppress, amplify)), variants, notes))
     for row, (chosen, *random) in zip(out, sets, strict=True):
         if len(random[0]) < len(chosen):
             row[2 : 2 + draws] = row[3 + draws :] = torch.nan
@@ -153,11 +155,11 @@ def _scaling(lm: Model, layer: int, by: Float[Tensor, "query row neuron"]) -> Mo
     """Multiply the neurons of a layer."""
     part, width = lm.anatomy.layers[layer], lm.anatomy.d_mlp
     if part.down is not None:
-        return ModuleHook(part.down, "in", lambda z: z * by)
+        return ModuleHook(part.down, "in", lambda z: z * by.to(z.device))
     of_token = by.flatten(0, 1)
 
     def change(e: int, tokens: Tensor, z: Tensor) -> Tensor:
-        return z * of_token[tokens, e * width : (e + 1) * width]
+        return z * of_token.to(z.device)[tokens, e * width : (e + 1) * width]
 
     return ModuleHook(experts.required(part.experts), "experts", change)
 
@@ -216,8 +218,8 @@ def measure(
 ) -> Iterator[tuple[int, list[float]]]:  # fmt: skip
     """``ScoreAgreement`` of each query (prompt, answer)."""
     for i, (prompt, answer) in enumerate(queries):
-        half = attribute_many(lm, [prompt], [answer], steps, rule).mean[0]
-        full = attribute_many(lm, [prompt], [answer], steps, rule, rows_dtype=dtype).mean[0]
+        half = attribute_many(lm, [prompt], [answer], steps, rule, notes=notes).mean[0]
+        full = attribute_many(lm, [prompt], [answer], steps, rule, rows_dtype=dtype, notes=notes).mean[0]
         yield i, list(agreement(half, full, v))
 
 
@@ -230,12 +232,12 @@ class Measured(NamedTuple):
 
 def agreement_rows(
     lm: Model | Fleet, queries: Sequence[tuple[Sequence[int], Sequence[int], Hashable]], *, rule: Rule,
-    steps: int | None, v: int, dtype: str,
+    steps: int | None, v: int, dtype: str, notes: Notes = None,
 ) -> Measured:  # fmt: skip
     """Rows ``rows_error``, ``rows_spearman`` and ``rows_overlap`` of evenly spaced (prompt, answer, cluster)."""
     sample = [queries[i] for i in sampled(len(queries))]
     what: Any = partial(measure, rule=rule, steps=steps, v=v, dtype=dtype)
-    found = collect(lm, what, [(p, a) for p, a, _ in sample])
+    found = collect(lm, what, [(p, a) for p, a, _ in sample], notes)
     worst = max((x[0] for x in found if math.isfinite(x[0])), default=0.0)
     note = f"in that of the weights they differ by up to {worst:.1%} of the largest ({len(sample)} queries)"
     return Measured(rows_of(found, [c for _, _, c in sample], "rows"), note)
@@ -249,10 +251,10 @@ def sampled(n: int) -> list[int]:
 
 def estimates(
     lm: Model, prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[int]],
-    full: Sequence[Float[Tensor, "layer neuron"]], v: int,
+    full: Sequence[Float[Tensor, "layer neuron"]], v: int, notes: Notes = None,
 ) -> list[list[float]]:  # fmt: skip
     """``ScoreAgreement`` of activation x gradient with the scores of each query."""
-    cheap = attribute_many(lm, prompts, answers, rule="gradient").mean if prompts else []
+    cheap = attribute_many(lm, prompts, answers, rule="gradient", notes=notes).mean if prompts else []
     return [list(agreement(a, b, v)) for a, b in zip(cheap, full, strict=True)]
 
 

@@ -90,8 +90,9 @@ def over_examples(
         raise NoCasesError(f"{len(examples)} examples; inverse cluster attribution needs 3 queries in the pool")
     own, wide = lm, widens(lm, rows_dtype)
     lm = InDtype(own, str(rows_dtype)) if wide else own  # type: ignore[assignment]
+    said: list[str] = []
     with stage(progress, "neurons: integrals", len(examples)):
-        found = _attribute(lm, examples, answer_tokens, (rule, steps), (t, v))
+        found = _attribute(lm, examples, answer_tokens, (rule, steps), (t, v), said)
     chosen = select_clusters(found.clusters, t=t, u=u, v=v)
     a = lm.anatomy
     matched, note = matched_pairs(examples)
@@ -101,7 +102,7 @@ def over_examples(
     probability: Values[float] = list(zip(examples, found.probability, strict=True))
     summary.add("answer_probability", probability)
     with stage(progress, "neurons: causal check", len(examples)):
-        _causal_rows(lm, examples, chosen, draws, summary)
+        _causal_rows(lm, examples, chosen, draws, summary, said)
     rows = summary.rows + preceding_row(examples, () if matched is None else matched.pairs)
     tensors, axes = _tensors(examples, chosen, a.n_layers, a.n_neurons, bins)
     settings: dict[str, Any] = {
@@ -120,11 +121,12 @@ def over_examples(
     if wide:
         sample = [(e.prompt_ids, e.answer_ids[:answer_tokens], e.shares) for e in examples]
         with stage(progress, "neurons: half precision", len(sampled(len(examples)))):
-            more = agreement_rows(own, sample, rule=rule, steps=steps, v=v, dtype=str(rows_dtype))
+            more = agreement_rows(own, sample, rule=rule, steps=steps, v=v, dtype=str(rows_dtype), notes=said)
         rows, settings = rows + more.rows, {**settings, "rows_dtype": str(rows_dtype)}
         warnings.append(f"weights in {own.dtype}, scores in {rows_dtype}: {more.note}")
     elif torch.finfo(lm.dtype).bits < 32:
         warnings.append(f'weights in {lm.dtype}: scores are off by several % of the largest; use rows_dtype="float32"')
+    warnings += dict.fromkeys(said)
     return ProbeResult("neurons", corrected(rows), tensors, axes, settings, warnings, summary.values)
 
 
@@ -144,11 +146,11 @@ def key_neurons(lm: Model, examples: Sequence[Example], answer_tokens: int | Non
 
 def _attribute(
     lm: Model, examples: Sequence[Example], answer_tokens: int | None, how: tuple[Rule, int | None],
-    chosen: tuple[float, int],
+    chosen: tuple[float, int], notes: list[str],
 ) -> _Attributed:  # fmt: skip
     compared = set(sampled(len(examples))) if how[0] != "gradient" else set()
     queries = [(e.prompt_ids, e.answer_ids[:answer_tokens], i in compared) for i, e in enumerate(examples)]
-    found = collect(lm, partial(_measure, rule=how[0], steps=how[1], t=chosen[0], v=chosen[1]), queries)
+    found = collect(lm, partial(_measure, rule=how[0], steps=how[1], t=chosen[0], v=chosen[1]), queries, notes)
     return _Attributed(
         clusters=[
             {(a, b): x for (a, b), x in zip(f["neurons"].tolist(), f["scores"].tolist(), strict=True)} for f in found
@@ -170,9 +172,11 @@ def _measure(
     """
     for start in range(0, len(queries), POOL):
         some = queries[start : start + POOL]
-        got = attribute_many(lm, [p for p, _, _ in some], [a for _, a, _ in some], steps, rule, quick=True)
-        where = [i for i, (_, _, compared) in enumerate(some) if compared]
-        found = estimates(lm, [some[i][0] for i in where], [some[i][1] for i in where], [got.mean[i] for i in where], v)
+        prompts, answers = [p for p, _, _ in some], [a for _, a, _ in some]
+        got = attribute_many(lm, prompts, answers, steps, rule, quick=True, notes=notes)
+        where = [i for i, (_, _, wanted) in enumerate(some) if wanted]
+        compared = [prompts[i] for i in where], [answers[i] for i in where], [got.mean[i] for i in where]
+        found = estimates(lm, *compared, v, notes)
         estimate = dict(zip(where, found, strict=True))
         for i, scores in enumerate(got.mean):
             kept = cluster(scores, t)
@@ -326,13 +330,15 @@ def _level_rows(
     return [{"quantity": name, "value": value, **base} for name, value in levels.items()]
 
 
-def _causal_rows(lm: Model, examples: Sequence[Example], chosen: Selection, draws: int, into: _Summary) -> None:
+def _causal_rows(
+    lm: Model, examples: Sequence[Example], chosen: Selection, draws: int, into: _Summary, notes: list[str]
+) -> None:
     some = [i for i, n in enumerate(chosen.neurons) if n]
     if not some or not draws:
         return
     check = causal_check(
         lm, [examples[i].prompt_ids for i in some], [examples[i].answer_ids for i in some],
-        [chosen.neurons[i] for i in some], draws=draws, seed=into.seed,
+        [chosen.neurons[i] for i in some], draws=draws, seed=into.seed, notes=notes,
     )  # fmt: skip
     for name, own, control in (
         ("suppress_log_ratio", "suppressed", "random_suppressed"),

@@ -148,7 +148,8 @@ class Path:
 
     def _points_through_mlp(self, end: Tensor) -> Tensor:
         """Rows whose activations are scaled inside the MLP; everything after that is recomputed."""
-        leaf = self.nodes[..., None] * self.seen["u" if self.site == "pre" else "z"]
+        full = self.seen["u" if self.site == "pre" else "z"]
+        leaf = self.nodes[..., None].to(full.device) * full
         self.leaf = leaf.detach().requires_grad_(torch.is_grad_enabled())
         seen = dict(self.seen)  # the extra calls below call the hooks again
         try:

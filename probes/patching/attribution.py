@@ -65,7 +65,8 @@ def attribution_patching(
     check_gradients(lm)
     cells = _cells(lm, len(recipients[0]), units, chosen)
     estimate = torch.stack([_estimate(lm, pair, sites, units) for pair in pairs]).float()
-    patched = _verified(lm, pairs, sites, cells, verify, seed, max_batch)
+    notes: list[str] = []
+    patched = _verified(lm, pairs, sites, cells, verify, seed, max_batch, notes)
     agreement = _agreement(estimate, patched)
     rows = [_row(q, v, pairs) for q, v in agreement.items()] if verify != 0 else []
     axes = ("pair", "layer", "position" if units == "positions" else "head")
@@ -80,6 +81,7 @@ def attribution_patching(
             f"{few} of {len(pairs)} pairs: fewer than 3 cells were verified or all are equal, so agreement is undefined"
         )
     tensors = {"estimate": estimate, "patched": patched}
+    warnings += dict.fromkeys(notes)
     return ProbeResult("attribution_patching", rows, tensors, dict.fromkeys(tensors, axes), settings, warnings)
 
 
@@ -110,7 +112,7 @@ def _cells(lm: Model, n: int, units: Units, layers: Sequence[int]) -> list[Cell]
 
 def _verified(
     lm: Model, pairs: Sequence[Pair], sites: Sequence[Site], cells: Sequence[Cell], verify: int | None, seed: int,
-    max_batch: int | None,
+    max_batch: int | None, notes: list[str],
 ) -> Float[Tensor, "pair site cell"]:  # fmt: skip
     """The real change of the logit difference in the chosen cells, NaN elsewhere."""
     total = len(sites) * len(cells)
@@ -124,7 +126,7 @@ def _verified(
     for i, site in enumerate(sites):
         mine = sorted(int(k) % len(cells) for k in order if int(k) // len(cells) == i)
         if mine:
-            found = sweep(lm, pairs, [site], [cells[k] for k in mine], max_batch)["logit_difference"]
+            found = sweep(lm, pairs, [site], [cells[k] for k in mine], max_batch, notes)["logit_difference"]
             out[:, i, mine] = found[:, 0] - base[:, None]
     return out
 

@@ -61,7 +61,7 @@ def position_sweep(
             of one expert.
         positions: prompt positions (default all); negative ones count from the end.
         direction: ``denoising`` or ``noising`` (see the module).
-        max_batch: variants in one forward pass; by default what fits. Halved, with a warning, when memory runs out.
+        max_batch: variants in one forward pass; by default what fits. Halved when memory runs out; the result says so.
 
     Tensors, ``pair layer position``: ``kl`` (nats, KL(unpatched || patched)), ``logit_difference`` (answer of the
     activation's source minus that of the run it goes into), ``probability`` (of the source's answer) and ``recovered``,
@@ -78,14 +78,15 @@ def position_sweep(
     if head is not None and (kind != "head" or not 0 <= head < heads):
         raise InputError(f"head {head} of kind {kind}: give kind='head' and a head below {heads}")
     cells = [Cell((p,), head, heads) for p in where]
-    tensors = sweep(lm, pairs, [Site(layer, kind, expert) for layer in chosen], cells, max_batch)
+    notes: list[str] = []
+    tensors = sweep(lm, pairs, [Site(layer, kind, expert) for layer in chosen], cells, max_batch, notes)
     settings: dict[str, Any] = {
         "kind": kind, "head": head, "expert": expert, "layers": chosen, "positions": where, "direction": direction,
         "answers": [list(a) for a in answers], "dtype": str(lm.dtype),
     }  # fmt: skip
     rows = [_best(tensors["recovered"][:, i], layer, where, "position") for i, layer in enumerate(chosen)]
     axes = dict.fromkeys(tensors, ("pair", "layer", "position"))
-    return ProbeResult("position_sweep", rows, tensors, axes, settings, undefined(tensors["recovered"]))
+    return ProbeResult("position_sweep", rows, tensors, axes, settings, [*undefined(tensors["recovered"]), *notes])
 
 
 def head_sweep(
@@ -103,14 +104,15 @@ def head_sweep(
     chosen = chosen_layers(lm, layers)
     heads = list(range(head_count(lm, chosen)))
     cells = [Cell(where, h, len(heads)) for h in heads]
-    tensors = sweep(lm, pairs, [Site(layer, "head") for layer in chosen], cells, max_batch)
+    notes: list[str] = []
+    tensors = sweep(lm, pairs, [Site(layer, "head") for layer in chosen], cells, max_batch, notes)
     settings: dict[str, Any] = {
         "kind": "head", "layers": chosen, "positions": list(where), "direction": direction,
         "answers": [list(a) for a in answers], "dtype": str(lm.dtype),
     }  # fmt: skip
     rows = [_best(tensors["recovered"][:, i], layer, heads, "head") for i, layer in enumerate(chosen)]
     axes = dict.fromkeys(tensors, ("pair", "layer", "head"))
-    return ProbeResult("head_sweep", rows, tensors, axes, settings, undefined(tensors["recovered"]))
+    return ProbeResult("head_sweep", rows, tensors, axes, settings, [*undefined(tensors["recovered"]), *notes])
 
 
 def check_pairs(
@@ -162,18 +164,21 @@ def _within(positions: Sequence[int], n: int) -> list[int]:
 
 @torch.no_grad()
 def sweep(
-    lm: Model, pairs: Sequence[Pair], sites: Sequence[Site], cells: Sequence[Cell], max_batch: int | None
-) -> dict[str, Float[Tensor, "pair site cell"]]:
-    """Every cell of every site of every pair: ``pair site cell``."""
+    lm: Model, pairs: Sequence[Pair], sites: Sequence[Site], cells: Sequence[Cell], max_batch: int | None,
+    notes: list[str],
+) -> dict[str, Float[Tensor, "pair site cell"]]:  # fmt: skip
+    """Every cell of every site of every pair: ``pair site cell``. ``notes`` says where memory ran out."""
     n = len(pairs[0][1])
+    said: list[str] = []
 
     def budget() -> int:
         return max(1, row_budget(lm, n, n, graph=False))
 
     def one(pair: Pair) -> dict[str, Tensor]:
-        return shrinking(lambda size: _pair(lm, pair, sites, cells, size or budget()), max_batch, budget)
+        return shrinking(lambda size: _pair(lm, pair, sites, cells, size or budget()), max_batch, budget, said)
 
     maps = [one(pair) for pair in pairs]
+    notes += dict.fromkeys(said)
     return {name: torch.stack([m[name] for m in maps]).float() for name in maps[0]}
 
 

@@ -179,6 +179,11 @@ def test_modules_that_are_no_experts_are_refused() -> None:
     for wrong in (None, torch.nn.Linear(2, 2)):
         with pytest.raises(ModelError, match=f"{type(wrong).__name__}: its experts"):
             experts.required(wrong)
+    behind: Any = tiny("mixtral").get_decoder().layers[1].mlp.experts  # type: ignore[union-attr, index]
+    assert experts.required(behind) is behind
+    behind.has_post_expert_norm = True
+    with pytest.raises(ModelError, match=r"MixtralExperts: its experts .* a norm behind them"):
+        experts.required(behind)
     x, index = torch.zeros(3, 2), torch.zeros(3, 1, dtype=torch.long)
     sent = experts.given(torch.nn.Identity(), (x[None],), {"index": index, "weight": x[:, :1], "other": 1})
     assert torch.equal(sent.hidden, x) and sent.index is index and torch.equal(sent.weight, x[:, :1])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from shapes import unchecked
@@ -15,7 +17,7 @@ from torch import Tensor
 from composcope.errors import InputError, ModelError
 from composcope.hooks import Model, Site, edits, load_model
 from composcope.hooks.edits import Edits, Knockout, Patch, Skip, back_patches, knockouts, noise_like, residual
-from composcope.hooks.interchange import continued, early_exits, forced, groups, interchange, states
+from composcope.hooks.interchange import _check_cache, continued, early_exits, forced, groups, interchange, states
 from composcope.hooks.rows import prefill
 from composcope.hooks.suffix import suffix
 
@@ -182,6 +184,13 @@ def test_a_model_that_keeps_its_keys_compressed_says_that_edited_prompts_cannot_
     assert torch.allclose(found[0, 0], literal(lm, IDS, rows[0])[-1].log_softmax(-1), atol=2e-4)
     with pytest.raises(ModelError, match="DeepseekV3ForCausalLM: its cache"):
         continued(lm, IDS, rows, 3, [])
+    lm = load_model(tiny("llama"))
+    prefix = prefill(lm, [IDS])
+    _check_cache(lm, prefix)
+    for name, values in (("keys", prefix.keys), ("values", prefix.values)):
+        for fewer in (lambda x: x[..., :-1], lambda x: x[:, :1]):  # narrower, or of fewer heads
+            with pytest.raises(ModelError, match="LlamaForCausalLM: its cache"):
+                _check_cache(lm, replace(prefix, **{name: (*values[:-1], fewer(values[-1]))}))
 
 
 def test_no_tokens_may_be_asked_for() -> None:
@@ -223,7 +232,9 @@ def test_generation_applies_an_edit_to_the_prompt_and_to_every_new_token() -> No
     assert plain == continued(lm, IDS, [[]], 5, [])
     assert plain != lm.generate([IDS], 5, edit, [])
     assert lm.generate([IDS], 5, stop_ids=[plain[0][0]]) == [plain[0][:1]]
-    assert lm.generate([IDS], 5, stop_ids=plain[0][0]) == continued(lm, IDS, [[]], 5, plain[0][0]) == [plain[0][:1]]
+    stops: list[Any] = [plain[0][0], np.int64(plain[0][0])]
+    for one in stops:
+        assert lm.generate([IDS], 5, stop_ids=one) == continued(lm, IDS, [[]], 5, one) == [plain[0][:1]]
     each = {Site(1, "resid_post"): lambda x: x + torch.stack([push, -push])[:, None]}  # one value per sequence
     pair = [IDS, [*IDS[:-1], 9]]
     one, other = lm.generate(pair, 5, each, [])
@@ -232,7 +243,7 @@ def test_generation_applies_an_edit_to_the_prompt_and_to_every_new_token() -> No
 
 def test_states_of_unequal_prompts_are_those_of_single_passes() -> None:
     lm = load_model(tiny("gemma3"))
-    prompts, where = [IDS, IDS[:5]], [[13, 0, 4], [2]]
+    prompts, where = [IDS[:5], IDS, IDS[:9]], [[2], [13, 0, 4], [8]]
     for prompt, positions, got in zip(prompts, where, states(lm, prompts, where), strict=True):
         sites = [residual(layer) for layer in range(-1, lm.anatomy.n_layers)]
         with torch.no_grad():

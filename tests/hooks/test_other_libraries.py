@@ -223,6 +223,9 @@ def test_mistakes_with_libraries_are_one_clear_line(backend: str) -> None:
     assert load_model(thing, backend=backend).backend == backend
     with pytest.raises(ModelError, match="has 3 layers"):
         load_model(thing).run(ids_of(), read=[Site(3, "neuron")])
+    (thing if backend == "transformer_lens" else thing._module).train()
+    with pytest.raises(ModelError, match="training mode"):
+        load_model(thing)
 
 
 IDS = torch.tensor([[3, 17, 42, 9]])

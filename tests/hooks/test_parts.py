@@ -68,6 +68,9 @@ def test_a_class_that_is_its_own_decoder_has_one_part_beside_its_head(monkeypatc
     assert parts.decoder_of(model) is model.model
     with pytest.raises(ModelError, match=r"LlamaModel: its decoder cannot be separated.*ForCausalLM"):
         parts.decoder_of(model.model)
+    model.draft = tiny("llama").model
+    with pytest.raises(ModelError, match=r"LlamaForCausalLM: its decoder cannot be separated"):
+        parts.decoder_of(model)
 
 
 def test_every_configuration_that_names_an_attention_is_found_once() -> None:

@@ -197,6 +197,8 @@ def test_a_cache_continues_the_prompt_and_is_never_changed(name: str) -> None:
         assert torch.allclose(logits, lm.model(ids).logits[:, -2:], atol=1e-4)
         masked = lm.run(ids[:, -2:], torch.ones(2, 2, dtype=torch.long), past=past).logits
         assert torch.allclose(masked, logits, atol=1e-5), "a mask of the new tokens says nothing about the earlier ones"
+        ended = lm.run(ids[:, -2:], torch.tensor([[1, 0], [1, 1]]), past=past).logits
+        assert torch.allclose(ended[[0, 1, 1], [0, 0, 1]], logits[[0, 1, 1], [0, 0, 1]], atol=1e-5), "nor do its zeros"
         whole = lm.run(ids[:, -2:], torch.ones(2, 12, dtype=torch.long), past=past).logits
         assert torch.allclose(whole, logits, atol=1e-5), "a mask may be of all tokens"
     assert past.get_seq_length() == 10
@@ -556,6 +558,8 @@ def test_padding_on_the_left_is_refused_where_the_model_counts_positions_itself(
         lm.run(ids, mask)
     with pytest.raises(ModelError, match="pad on the right"):
         lm.prefill(ids, mask)
+    with pytest.raises(ModelError, match="pad on the right"):  # any of the rows counts
+        lm.run(ids.repeat(2, 1), torch.cat([torch.ones_like(mask), mask]))
     past = lm.prefill(ids.repeat(2, 1), torch.tensor([[1] * 7, [1] * 4 + [0] * 3]))
     with pytest.raises(ModelError, match="padding between earlier tokens and new ones; give whole texts"):
         lm.run(ids[:, :2].repeat(2, 1), past=past)

@@ -16,10 +16,10 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
 from composcope.hooks.attention import Call, visible
-from composcope.hooks.decode import Variants, _leaders, _padded, _Taken, _taken, decode
+from composcope.hooks.decode import Variants, _leaders, _padded, _Taken, _taken, _unmoved, decode
 from composcope.hooks.edits import Knockout, Skip
 from composcope.hooks.ragged import RaggedRows, inputs_reordered
-from composcope.hooks.rows import _attend, _window, check_unchanged, prefill, step
+from composcope.hooks.rows import Step, _attend, _window, check_unchanged, prefill, step
 from composcope.hooks.suffix import suffix
 
 from ..tiny_models import CONFIGS, tiny
@@ -107,6 +107,19 @@ def test_a_variant_that_ought_to_change_nothing_is_decoded_where_it_does() -> No
     tokens, _ = decode(lm, prefix, Variants([0] * 3, [1] * 3, states, same=[True] * 3), 4, [])
     assert tokens[1:].tolist() == [recomputed(lm, prompt, 1, f, 4) for f in FACTORS]
     assert tokens[0].tolist() == tokens[1].tolist() != tokens[3].tolist()
+
+
+@pytest.mark.parametrize("what", ["keys", "values", "logits"])
+def test_whatever_later_positions_see_shows_that_a_variant_changes_something(what: str) -> None:
+    """Row 2 is changed after block 0, row 1 after block 1: below these blocks they have no rows of their own."""
+    keys, values = ([torch.ones(1, 2, n, 4) for n in (1, 2, 3)] for _ in range(2))
+    first = Step(torch.ones(1, 3, 5), keys, values)
+    queries, changed = np.zeros(3, dtype=np.int64), np.array([3, 0, 1])
+    assert _unmoved(first, queries, changed, np.array([True, True])).tolist() == [False, True, True]
+    assert _unmoved(first, queries, changed, np.array([True, False])).tolist() == [False, True, False]
+    moved = first.logits[0] if what == "logits" else getattr(first, what)[2][0].transpose(0, 1)
+    moved[2] += 1e-2
+    assert _unmoved(first, queries, changed, np.array([True, True])).tolist() == [False, True, False]
 
 
 def test_a_state_may_be_put_in_before_the_first_block() -> None:

@@ -105,6 +105,8 @@ def test_spans_that_overlap_or_leave_the_prompt_are_refused() -> None:
         with pytest.raises(InputError, match=r"few_shot span .* is empty or outside its"):
             lookback.masses(lm, PROMPTS[:1], [[5, 6, 7]], question_spans=[(n - 1, n)], few_shot_spans=[span])
     assert lookback.masses(lm, PROMPTS[:1], [[5, 6, 7]], question_spans=[(0, n)])
+    with pytest.raises(InputError, match="1 prompts, 2 question_spans"):
+        lookback.masses(lm, PROMPTS[:1], [[5]], question_spans=[None, None])
     with pytest.raises(InputError, match="3 prompts, 1 question_spans"):
         lookback.masses(lm, PROMPTS, [[5]] * 3, question_spans=[(3, 7)])
 

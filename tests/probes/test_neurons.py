@@ -513,6 +513,9 @@ def test_examples_give_overlaps_maps_and_a_causal_check(tmp_path: Path) -> None:
     assert {(r["group"], r["kind"], r["layer"]) for r in by_layer} == {
         (g, k, i) for g in ("failure", "success") for k in ("shared", "own") for i in range(3)
     }
+    for group in ("failure", "success"):  # both are means over cases
+        every = [sum(r["value"] for r in by_layer if (r["group"], r["layer"]) == (group, i)) for i in range(3)]
+        assert got.tensors[f"layer_marginal.composition.{group}"].tolist() == pytest.approx(every)
     for group in ("failure", "success"):
         layers = torch.tensor([sum(r["value"] for r in by_layer if r["group"] == group and r["layer"] == i)
                                for i in range(3)])  # fmt: skip

@@ -165,16 +165,21 @@ def test_measurements_in_float32_have_their_own_place_in_a_store() -> None:
     for lm in (InDtype(Elsewhere(), "float32"), Elsewhere()):
         list(lm.spread(measure, ["item"], None, light=False))
     assert len(set(seen)) == 2
+    said: list[str] = []
+    wide = InDtype(load_model(tiny("llama")), "float32")
+    assert list(wide.spread(measure, ["item"], said, light=False)) == [(0, 1)] and said == ["1 at once"]
 
 
 def _measure(lm: object, items: Sequence[str], notes: Notes, *, n: int) -> list[tuple[int, int]]:
+    if notes is not None:
+        notes.append(f"{n} at once")
     return [(i, n) for i, _ in enumerate(items)]
 
 
 def test_queries_without_a_number_do_not_hide_how_far_the_others_are_off(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [[float("nan"), 1.0, 1.0], [0.125, 0.5, 0.5], [0.25, 0.75, 1.0]]
     asked: list[Any] = []
-    monkeypatch.setattr(checks, "collect", lambda _, what, items: (asked.append((what.keywords, items)), found)[1])
+    monkeypatch.setattr(checks, "collect", lambda _, what, items, _notes: asked.append((what.keywords, items)) or found)
     queries = [((1,), (2,), name) for name in "abc"]
     got = checks.agreement_rows(None, queries, rule="ig", steps=1, v=2, dtype="float32")  # type: ignore[arg-type]
     assert "25.0%" in got.note and [r["n"] for r in got.rows] == [2, 3, 3]

@@ -124,3 +124,24 @@ def test_smaller_batches_are_told_to_whoever_asked_for_the_measurement(lm: Model
         handle.remove()
     told.pop("_prompt_ends", None)
     assert told and all(any("memory" in note for note in notes) for notes in told.values())
+
+
+@pytest.mark.parametrize("rule", ["gauss-legendre", "gradient"])
+def test_smaller_batches_of_neurons_are_told_in_the_result_once_each(
+    lm: Model, rule: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the integrals, of the estimates beside them and of the causal check."""
+    examples = _examples(3)
+    expected = neurons.over_examples(lm, examples, rule=rule)
+    forward = lm.model.forward
+
+    def small(*args: Any, **kwargs: Any) -> Any:
+        out = forward(*args, **kwargs)
+        if out.logits.shape[:2].numel() > 40:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return out
+
+    monkeypatch.setattr(lm.model, "forward", small)
+    got = neurons.over_examples(lm, examples, rule=rule)
+    told = [w for w in got.warnings if w not in expected.warnings]
+    assert told and len(set(told)) == len(told) and all("out of memory with" in w for w in told)

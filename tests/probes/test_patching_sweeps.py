@@ -165,18 +165,22 @@ def test_small_changes_are_screened_well() -> None:
 
 def test_sweeps_go_on_with_fewer_variants_where_memory_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
     lm = load_model(tiny("llama"))
-    expected = patching.position_sweep(lm, [DONOR], [RECIPIENT], ANSWERS)
+    given = (lm, [DONOR] * 2, [RECIPIENT] * 2, ANSWERS * 2)
+    sweeps = {"recovered": (patching.position_sweep, patching.head_sweep), "patched": (patching.attribution_patching,)}
+    expected = [(name, sweep, sweep(*given).tensors[name]) for name, some in sweeps.items() for sweep in some]
     forward = lm.model.forward
 
     def small(*args: Any, input_ids: Tensor, **kwargs: Any) -> Any:
-        if input_ids.shape[0] > 3:
+        if input_ids.shape[0] > 2:
             raise torch.OutOfMemoryError("CUDA out of memory")
         return forward(*args, input_ids=input_ids, **kwargs)
 
     monkeypatch.setattr(lm.model, "forward", small)
-    with pytest.warns(RuntimeWarning, match="out of memory with 8 at once; continuing with 4"):
-        got = patching.position_sweep(lm, [DONOR], [RECIPIENT], ANSWERS, max_batch=8)
-    assert torch.allclose(got.tensors["recovered"], expected.tensors["recovered"], atol=1e-4)
+    for name, sweep, whole in expected:
+        got = sweep(*given, max_batch=8)
+        said = [f"out of memory with {n} at once; continuing with {n // 2}" for n in (8, 4)]
+        assert [w for w in got.warnings if "memory" in w] == said
+        assert torch.allclose(got.tensors[name], whole, atol=1e-4, equal_nan=True)
 
 
 def test_the_prompt_end_sweep_shrinks_its_chunk_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

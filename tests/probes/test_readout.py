@@ -193,11 +193,12 @@ def test_every_row_compares_the_right_name_with_the_foils_that_it_states(monkeyp
     assert [v["value"] for v in got.values] == pytest.approx([(N - 2) / 100] * len(got.values)), "absent ones alone"
 
 
-@pytest.mark.parametrize(("name", "ids"), [("one", [1, 2, 3]), ("\u200b", None), ("two", None)])
+@pytest.mark.parametrize(("name", "ids"), [("one", [1, 2, 3]), ("\u200b", None), ("two", None), ("tens", None)])
 def test_a_name_to_be_repeated_has_tokens_of_its_own_behind_the_colon(name: str, ids: list[int] | None) -> None:
     def tokenizer(text: str) -> Any:
         codes = {"o": 1, "n": 2, "e": 3, "\u200b": None, " ": None}
-        return SimpleNamespace(input_ids=[x for c in text.replace(": two", ";") if (x := codes.get(c, ord(c)))])
+        joined = text.replace(": two", ";").replace(": t", ";")
+        return SimpleNamespace(input_ids=[x for c in joined if (x := codes.get(c, ord(c)))])
 
     with nullcontext() if ids else pytest.raises(InputError, match="does not begin with a token of its own"):
         assert _said(tokenizer, [], name) == ids
@@ -318,6 +319,8 @@ def test_readouts_are_taken_at_places_that_nearly_all_cases_have() -> None:
     assert left == {"a": places, "b": places} and [n.split()[1] for n in notes] == ["entity:"]
     without, _ = readout_places(tokenizer, [own, replace(usual, slot=None)], {})
     assert without["b"] == {"question-end": (0,), "prompt-end": (4,)}
+    at_once, _ = readout_places(tokenizer, [replace(own, answer_ids=(9,))], {})  # decided at the prompt's end
+    assert at_once == {"a": {k: v for k, v in places.items() if k != "decision"}}
 
 
 @pytest.mark.parametrize("said", [["7", "4", "and", "7", "x"], ["7", "x", "7", "and", "7", "4"]])

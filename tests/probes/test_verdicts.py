@@ -121,8 +121,9 @@ def test_no_needs_an_interval_within_the_bounds_and_is_not_what_is_left_when_not
     assert noisy["verdict"] == "cannot say" and noisy["low"] < -0.1
 
 
-def test_a_trend_that_the_lowest_dose_alone_makes_is_no_yes() -> None:
-    w, _ = _made()
+@pytest.mark.parametrize("doses", [3, 4])
+def test_a_trend_that_the_lowest_dose_alone_makes_is_no_yes(doses: int) -> None:
+    w, _ = _made(doses=doses)
     value = 3.0 * (w.dose == 0) + np.random.default_rng(2).normal(size=w.dose.size)
     row = verdict(w.seen(value), expected="decreasing", without_lowest=True)
     assert row["verdict"] == "cannot say (rests on the lowest dose)" and abs(row["without_lowest"]) < 0.1

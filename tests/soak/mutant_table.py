@@ -49,6 +49,7 @@ DONORS, FAMILY = "tests/experiments/diagnosis/test_opening.py", "tests/experimen
 CONFUSED = "tests/experiments/studies/test_confusion.py"
 CHECKED = "tests/experiments/organism/test_checks_of_plants.py"
 OVER = "tests/probes/test_over_examples.py"
+DEVICES = "tests/hooks/test_several_devices.py"
 PARTS, DIFFER = "tests/hooks/test_parts.py", "tests/hooks/test_layers_that_differ.py"
 
 # fmt: off
@@ -1195,4 +1196,21 @@ MUTANTS = (
     Mutant(E, 'the line told is the number of the case', "{places[seen[case.id]].rpartition(':')[2]}", '{seen[case.id] + 1}', 'tests/evaluation/test_cases.py -k cannot_be_used'),
     Mutant(E, 'largest margin told as the median', "median(m['margins']):.2g", "max(m['margins']):.2g", 'tests/evaluation/engines/test_divergence.py -k every_figure'),
     Mutant(E, 'official service treated as any', 'self._official = is_official(url)', 'self._official = False', 'tests/evaluation/engines/test_hostile_servers.py -k official_service_only'),
+    Mutant(H, 'a mask of new tokens stands before the earlier ones', 'mask = torch.cat([mask.new_ones(mask.shape[0], offset), mask], 1)', 'mask = torch.cat([mask, mask.new_ones(mask.shape[0], offset)], 1)', READING + " -k cache_continues"),
+    Mutant(H, 'a bridge in training mode is opened as in use', 'model = model.train(bridge.training)', 'model = model.train(False)', "tests/hooks/test_other_libraries.py -k mistakes"),
+    Mutant(H, 'padding on the left counts in the first row alone', 'bool((mask[:, 1:].bool() & ~mask[:, :-1].bool()).any())', 'bool((mask[:1, 1:].bool() & ~mask[:1, :-1].bool()).any())', READING + " -k counts_positions"),
+    Mutant(H, 'states of prompts in the order of their batch', 'for i, x in zip(some, together.split(sizes, 1), strict=True):', 'for i, x in zip(sorted(some), together.split(sizes, 1), strict=True):', INTERCHANGE + " -k unequal_prompts"),
+    Mutant(H, 'caches of another width count as keys and values', 'if kept is None or (kept.shape[1], kept.shape[-1]) != (taken.shape[1], taken.shape[-1]):', 'if kept is None or kept.shape[1] != taken.shape[1]:', INTERCHANGE + " -k keys_compressed"),
+    Mutant(H, 'a variant that changes values alone changes nothing', "                compare(first.values[layer][0].transpose(0, 1), later)\n", '', ROWS + " -k whatever_later"),
+    Mutant(H, 'experts with a norm behind them can be read', "        and not getattr(experts, \"has_post_expert_norm\", False)\n", '', "tests/hooks/test_experts.py -k no_experts"),
+    Mutant(H, 'the first of several parts is the decoder', "    if len(parts) != 1:\n        raise ModelError(", "    if not parts:\n        raise ModelError(", PARTS + " -k own_decoder"),
+    Mutant(P, 'remarks about measurements in float32 are lost', 'function)(lm, items, notes, **options))', 'function)(lm, items, None, **options))', "tests/probes/test_neurons_precision.py -k place_in_a_store"),
+    Mutant(P, 'integrals that needed smaller batches say so in a warning alone', 'out.update(shrinking(work, max_rows, budget, notes))', 'out.update(shrinking(work, max_rows, budget))', "tests/probes/test_options_and_seeds.py -k batches_of_neurons"),
+    Mutant(P, 'the context of a single case holds the cue', '"context_tokens": prompt - example.cue_tokens, "question"', '"context_tokens": prompt, "question"', "tests/experiments/probing/test_single_cases.py -k kept_attention"),
+    Mutant(P, 'three doses are not tested without the lowest', 'if without_lowest and len(set(next(iter(cells.values())).level)) > 2:', 'if without_lowest and len(set(next(iter(cells.values())).level)) > 3:', VERDICTS + " -k lowest_dose_alone"),
+    Mutant(P, 'a name that merges with the colon before it is scored', 'if through[: len(before)] != before or len(through) == len(before):', 'if len(through) == len(before):', READOUT + " -k behind_the_colon"),
+    Mutant(H, "a block's input stays on the device before it", 'self.ends.append((x.to(y.device), y))', 'self.ends.append((x, y))', DEVICES),
+    Mutant(H, "what was read at queries stays on each layer's device", 'states={s: acts[s].to(lm.device) for s in read},', 'states={s: acts[s] for s in read},', DEVICES),
+    Mutant(H, "a skipped block's input stays on the device before it", 'x[row, pos] = self.before.pop(cut - 1).to(x.device)', 'x[row, pos] = self.before.pop(cut - 1)', DEVICES),
+    Mutant(P, "factors of neurons stay on the tokens' device", 'lambda z: z * by.to(z.device))', 'lambda z: z * by)', DEVICES),
 )

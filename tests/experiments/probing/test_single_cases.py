@@ -87,6 +87,9 @@ def test_kept_attention_is_a_distribution_and_its_ratio_is_the_probes_own(
         n = len(e.prompt_ids)
         future = [attention[:, s, n + s :] for s in range(attention.shape[1])]
         assert all(float(x.abs().sum()) == 0 for x in future)
+        sizes = {"prompt_tokens": n, "context_tokens": n - e.cue_tokens, "response_tokens": len(e.response_ids)}
+        named = {"case": e.case, "role": e.role, "kind": e.kind, "group": e.group, "question": [*e.question_span]}
+        assert {**sizes, **named, "steps": attention.shape[1]}.items() <= entry.about.items()
         assert entry.about["tokens"] == [f"w{i}" if k == 0 else f" w{i}" for k, i in
                                          enumerate([*e.prompt_ids, *e.response_ids])]  # fmt: skip
 
