@@ -201,9 +201,8 @@ class Serving(Section):
         with _named(info):
             if self.base_url is not None:
                 check_url(self.base_url, "--base-url")
-            of_one = {"base_url": "openai", "vllm_python": "vllm", "vllm_args": "vllm"}
-            for name, engine in {**of_one, **dict.fromkeys(RAY, "ray")}.items():
-                if getattr(self, name) and self.engine != engine:
+            for name, engine in {**_OF_SERVERS, **dict.fromkeys(RAY, "ray")}.items():
+                if getattr(self, name) != _usual(name) and self.engine != engine:
                     raise InputError(
                         f"{flag(name)} is for --engine {engine}, and the engine is {self.engine}; leave one of them out"
                     )
@@ -233,7 +232,7 @@ class Serving(Section):
         if engine not in (None, "transformers", "ray"):
             raise InputError(f"--engine {engine}: probes run with transformers (here) or ray (workers)")
         otherwise = engine is not None or any(n in given for n in RAY)  # no server is asked then
-        before = dict(self) | ({"base_url": None, "vllm_python": None, "vllm_args": ""} if otherwise else {})
+        before = dict(self) | ({name: _usual(name) for name in _OF_SERVERS} if otherwise else {})
         if engine == "transformers" or (engine is None and self.engine != "ray" and any(n in given for n in RAY)):
             before |= {"engine": "transformers", **dict.fromkeys(RAY)}
         return Serving.model_validate({**before, **given}, context=FROM_FLAGS)
@@ -241,6 +240,13 @@ class Serving(Section):
 
 RAY = ("workers", "gpus_per_worker", "ray_address")
 """Options of Ray workers."""
+_OF_SERVERS = {"base_url": "openai", "vllm_python": "vllm", "vllm_args": "vllm", "vllm_timeout": "vllm"}
+"""Options that only one kind of server has, and its engine."""
+
+
+def _usual(name: str) -> Any:
+    """The default of an option of ``Serving``."""
+    return Serving.model_fields[name].default
 
 
 class Probing(Section):
@@ -345,10 +351,10 @@ class Config(Probing):
     def _check_server(self, info: ValidationInfo) -> None:
         if self.served is not None and (self.serving.engine == "vllm" or self.serving.base_url):
             raise InputError(f"--model {self.model}: names a server already; leave out --base-url and --engine vllm")
-        if self.served is None and self.serving.engine == "transformers" and info.context in (None, FROM_FLAGS):
+        no_server = self.served is None and self.serving.engine in ("transformers", "ray")
+        if no_server and info.context in (None, FROM_FLAGS):
             keys = ["signed_as", "api_key_env"] * (not self.asking.judge)
-            remote, usual = ["concurrency", "probe_model", "vllm_timeout", *keys], Serving()
-            for name in (n for n in remote if getattr(self.serving, n) != getattr(usual, n)):
+            for name in (n for n in ("concurrency", "probe_model", *keys) if getattr(self.serving, n) != _usual(n)):
                 raise InputError(f"{flag(name)} is for a server, and --model {self.model} names none; leave it out")
         if self.served is not None and self.serving.engine == "ray" and self.serving.probe_model is None:
             raise InputError(

@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from scipy.stats import beta
 
 from composcope.errors import InputError
 from composcope.evaluation.asks import Ask, Response
@@ -41,11 +42,11 @@ def run(strata: Sequence[tuple[str, str, int, int]] = STRATA) -> tuple[Evaluated
     return Evaluated({}, asks, responses, graded, Reduction(())), truth
 
 
-def fill(path: Path, truth: dict[str, bool], unclear: str = "") -> None:
+def fill(path: Path, truth: dict[str, bool], unclear: str = "none") -> None:
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
-        row["verdict"] = "unclear" if row["case"] == unclear else "right" if truth[row["case"]] else "Wrong"
+        row["verdict"] = "unclear" if row["case"].startswith(unclear) else "right" if truth[row["case"]] else "Wrong"
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, rows[0])
         writer.writeheader()
@@ -118,7 +119,8 @@ def test_verdicts_on_everything_give_the_errors_as_they_are(tmp_path: Path) -> N
     # 57 + 3 + 4 right numbers, of which 3 are graded incorrect; 3 + 27 + 6 wrong ones, of which 3 are graded correct
     assert numbers.false_minus and numbers.false_minus.value == pytest.approx(3 / 64)
     assert numbers.false_plus and numbers.false_plus.value == pytest.approx(3 / 36)
-    assert numbers.false_minus.low < numbers.false_minus.value < numbers.false_minus.high
+    ends = beta.ppf(0.025, 3, 28), beta.ppf(0.975, 4, 27)  # of 3 in 30, after Clopper and Pearson
+    assert (numbers.false_minus.low, numbers.false_minus.high) == pytest.approx([30 * p / (30 * p + 61) for p in ends])
     assert numbers.invalid == pytest.approx(0.1) and texts.false_minus is None
     assert (
         everything.labelled == 120 and everything.false_minus and everything.false_minus.value == pytest.approx(3 / 84)
@@ -136,6 +138,15 @@ def test_a_part_of_the_answers_counts_by_the_shares_of_the_run(tmp_path: Path) -
     expected = 30 * right["incorrect"] / (60 * right["correct"] + 30 * right["incorrect"] + 10 * right["invalid"])
     assert numbers.false_minus and numbers.false_minus.value == pytest.approx(expected)
     assert expected > 0.1
+
+
+def test_an_answer_type_without_verdicts_leaves_the_error_over_all_types_open(tmp_path: Path) -> None:
+    found, truth = run([*STRATA, ("date", "correct", 5, 5)])
+    path = draw(found, 125, tmp_path)
+    fill(path, truth, unclear="date")
+    *some, everything = estimate(found, path)
+    assert [e.answer_type for e in some] == ["number", "text"] and all(not e.unlabelled for e in some)
+    assert everything.unlabelled == ("correct (date)",) and everything.false_minus is None
 
 
 def test_a_right_answer_that_was_taken_for_an_abstention_is_a_false_minus(tmp_path: Path) -> None:

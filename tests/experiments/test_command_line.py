@@ -66,6 +66,7 @@ def test_every_command_shows_an_example_to_copy_that_parses_and_speaks_json(
     example = _example(capsys.readouterr().out)
     assert tuple(example[: 1 + len(path)]) == ("composcope", *path)
     LEAVES[path].make_context(path[-1], example[1 + len(path) :])
+    assert LEAVES[path].help, "what the command does"
     assert "--json" in {option for p in LEAVES[path].params for option in p.opts}
 
 

@@ -132,7 +132,8 @@ HANDED: list[tuple[str, str, dict[str, Any]]] = [
     ("organism measure organism:none --n 20 --device meta", "organism.card.measure_folder",
      {"folder": path("none"), "n": 20, "device": "meta"}),
     ("organism card RUN --out o --seed 4 --n 20 --crossed", "organism.card.ship",
-     {"trained": {4: P("RUN/seed-4")}, "doses": [next(iter(CROSSED))], "shipped": 4, "out": P("o"), "n": 20}),
+     {"trained": {n: P(f"RUN/seed-{n}") for n in (3, 4, 5)}, "doses": [next(iter(CROSSED))], "shipped": 4,
+      "out": P("o"), "n": 20}),
     ("organism plant --cause lost --cause shortcut --variant seven-on --variant ends --block 2 --block 1 "
      "--appended 1 --seed 4 --steps 9 --n 30 --out o", "organism.plants.making.make",
      {"plant": recipes.Plant("o", recipes.mixture(recipes.graft("lost", "seven-on", 2),
@@ -184,7 +185,8 @@ def _handed(words: str, job: str, folder: Path, monkeypatch: pytest.MonkeyPatch)
     )
     (folder / "rows.jsonl").write_text("{}")
     (folder / "cases.jsonl").write_text('{"id": "c", "question": "1 + 1?", "answer": "2"}')
-    (folder / "RUN" / "seed-4" / next(iter(CROSSED)) / "model").mkdir(parents=True, exist_ok=True)
+    for seed in (3, 4, 5):
+        (folder / "RUN" / f"seed-{seed}" / next(iter(CROSSED)) / "model").mkdir(parents=True, exist_ok=True)
     place, name, signature = _job(job)
     given: list[dict[str, Any]] = []
 
@@ -213,6 +215,31 @@ def test_a_command_hands_over_what_it_was_given(
     values = {**given, **{k: v for o in given.values() for k, v in getattr(o, "__dict__", {}).items()}}
     for option, value in MORE.get(words.split(" -o")[0], {}).items():
         assert values[option] == value
+
+
+def _switches(words: str) -> list[str]:
+    """The switches among the words of a command, which take no value."""
+    given = shlex.split(words)
+    options = [o for path, c in LEAVES.items() if tuple(given[: len(path)]) == path for o in c.params]
+    flags = {name for o in options if getattr(o, "is_flag", False) for name in (*o.opts, *o.secondary_opts)}
+    return [word for word in given if word in flags]
+
+
+SWITCHED = [(w, switch, job) for w, job, _ in HANDED if len(_switches(w)) > 1 and "--all" not in w
+            for switch in _switches(w)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "switch", "job"), SWITCHED)
+def test_a_switch_changes_one_thing_whatever_other_switches_are_given(
+    words: str, switch: str, job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plain(words: str) -> dict[str, Any]:
+        found = _handed(words, job, tmp_path, monkeypatch)
+        inner = [getattr(value, "__dict__", {}) for value in found.values()]
+        return {k: v for of in (found, *inner) for k, v in of.items() if isinstance(v, bool | str | int | tuple | None)}
+
+    without = plain(words.replace(f" {switch}", "", 1))
+    assert len([k for k, v in plain(words).items() if without.get(k) != v]) == 1
 
 
 ELSEWHERE = {

@@ -40,6 +40,8 @@ PRINTED: list[tuple[str, dict[str, Any], dict[str, Any] | list[Any], list[str]]]
     ("study interventions -o o",
      {"interventions.study.run": lambda *_, **__: SimpleNamespace(to_dict=lambda: ROW, lines=["table"]),
       "interventions.study_tables.markdown": lambda found: found.lines}, ROW, ["table"]),
+    ("organism list", {"cli.organism.names": lambda: ["none", "low"]},
+     {"schema": 1, "organisms": ["organism:none", "organism:low"]}, ["organism:none", "organism:low"]),
     ("organism card RUN --out o", {"organism.card.ship": lambda *_: None}, {"schema": 1, "card": "o/CARD.md"},
      ["o/CARD.md"]),
     ("organism train --all --out o", {"organism.train.train": lambda dose, seed, out, *_: out / dose},

@@ -13,10 +13,16 @@ from composcope.errors import InputError
 from composcope.evaluation.grading.grade import MODES
 from composcope.experiments.cli import main
 from composcope.experiments.cli.flags import with_file
-from composcope.experiments.config import FROM_FLAGS, Asking, Config, Probing, Serving
+from composcope.experiments.config import FROM_FLAGS, RAY, Asking, Config, Probing, Serving
 from composcope.experiments.evaluating.ask_plan import ask_options, make_protocol, with_examples
 
 SECTIONS = (Asking, Serving, Probing, Config)
+OF_ENGINES: dict[str, dict[str, Any]] = {
+    "openai": {"base_url": "http://h/v1"},
+    "vllm": {"vllm_python": "/py", "vllm_args": "--a", "vllm_timeout": 5.0},
+    "ray": {"workers": 2, "gpus_per_worker": 0.0, "ray_address": "h:1"},
+}
+"""Options that only one engine has."""
 
 
 @pytest.mark.parametrize(
@@ -46,7 +52,22 @@ SECTIONS = (Asking, Serving, Probing, Config)
         ({"signed_as": "x"}, "--signed-as", "", "for a server"),
         ({"api_key_env": "KEY"}, "--api-key-env", "", "for a server"),
         ({"probe_model": "folder"}, "--probe-model", "", "for a server"),
-        ({"vllm_timeout": 5}, "--vllm-timeout", "", "for a server"),
+        *(
+            (
+                {"engine": "ray", name: 3 if name == "concurrency" else "x"},
+                f"--{name.replace('_', '-')}",
+                "",
+                "for a server",
+            )
+            for name in ("concurrency", "signed_as", "api_key_env", "probe_model")
+        ),
+        *(
+            ({"engine": other, name: value}, f"--{name.replace('_', '-')}", "", f"is for --engine {engine}")
+            for engine, options in OF_ENGINES.items()
+            for name, value in options.items()
+            for other in ("transformers", "openai", "vllm", "ray")
+            if other != engine
+        ),
     ],
 )
 def test_a_value_that_cannot_be_used_is_named_with_its_flag_and_the_fix(
@@ -214,9 +235,16 @@ def test_what_is_no_address_of_a_server_is_refused_with_the_option(url: str) -> 
     assert Serving(engine="openai", base_url="http://host:8000/v1").base_url == "http://host:8000/v1"
 
 
-@pytest.mark.parametrize(
-    "before", [{"engine": "vllm", "vllm_args": "--a"}, {"engine": "openai", "base_url": "http://h/v1"}]
-)
+def test_every_option_of_one_engine_is_named_for_it() -> None:
+    named = {name for options in OF_ENGINES.values() for name in options}
+    assert named == {n for n in Serving.model_fields if n.startswith(("vllm", "ray"))} | {*RAY, "base_url"}
+    for engine, options in OF_ENGINES.items():
+        assert {
+            n: v for n, v in Serving.model_validate({"engine": engine, **options}).given().items() if n != "engine"
+        } == options
+
+
+@pytest.mark.parametrize("before", [{"engine": name, **OF_ENGINES[name]} for name in ("openai", "vllm")])
 def test_a_run_that_a_server_answered_can_be_probed_by_another_engine(before: dict[str, Any]) -> None:
     was = Serving(**before, probe_model="w")
     assert was.for_probing({}) == was

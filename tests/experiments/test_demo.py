@@ -5,20 +5,27 @@ from __future__ import annotations
 import json
 import multiprocessing
 import time
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 
-from composcope.errors import InputError
+from composcope.errors import ComposcopeError, InputError
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.cases import Case
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
 from composcope.evaluation.protocols.base import Reduction
-from composcope.experiments import demo
+from composcope.experiments import demo, report
 from composcope.experiments.cli import main
+from composcope.experiments.config import Config
 from composcope.experiments.console.printing import Reporter
+from composcope.experiments.diagnosis import job
+from composcope.experiments.models import target
 from composcope.experiments.organism import documents, weights, world
 from composcope.experiments.run import read_json
 from composcope.experiments.run.schema import Evaluated
@@ -128,3 +135,105 @@ def test_lines_of_the_demo_have_rates_with_intervals_and_depths_in_order(
     assert first.startswith("probe min-k") and "q? AUROC 0.50; q in twin" in first and first.endswith("AUROC undefined")
     assert last.startswith("no verdicts")
     assert [demo._on_gpu(d) for d in ("cpu", "cuda", "cuda:1")] == [False, True, True]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_the_demo_hands_on_its_options_in_order_and_keeps_what_it_found(
+    again: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: dict[str, Any] = {}
+    monkeypatch.setattr(demo, "_run_jobs", lambda jobs, _: told.update(jobs=jobs))
+    monkeypatch.setattr(demo, "read_diagnosis", lambda _: "found before" if again else None)
+    monkeypatch.setattr(demo, "_diagnose", lambda job, quiet: told.update(diagnosed=(job, quiet)))
+    monkeypatch.setattr(validity, "examine", lambda *args, **options: told.update(examined=(args, options)) or ["row"])
+    monkeypatch.setattr(report, "write", lambda *args, **_: told.update(written=args) or tmp_path / "report.html")
+    monkeypatch.setattr(demo, "summary", lambda *args: told.update(summary=args) or ["line"])
+    assert demo.run_demo(tmp_path, seed=4, device="meta", quiet=True) == ["line"]
+    jobs = [demo.DemoRun(d, w, str(tmp_path), 4, "meta") for d in weights.DOSES for w in ("mixed", "temporal")]
+    folders = [tmp_path / f"{job.dose}--{job.world}" for job in jobs]
+    assert told["jobs"] == jobs
+    assert told.get("diagnosed") == (None if again else (jobs[2], True)), "those of control, once"
+    (place, mixed), options = told["examined"]
+    assert (place, list(mixed.values())) == (tmp_path, folders[::2])
+    assert (options["seed"], options["device"], options["exposures"]) == (4, "meta", False)
+    assert told["written"] == (folders, tmp_path)
+    *shown, seconds = told["summary"]
+    assert shown == [jobs, ["row"], tmp_path / "report.html"] and 0 <= seconds < 600
+    kept = read_json(tmp_path / "study.json")
+    assert kept == {"schema": 1, "runs": [f.name for f in folders], "seconds": seconds, "summary": ["line"]}
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(InputError, match="is a run"):
+        demo.run_demo(tmp_path)
+
+
+class Inline:
+    """A pool that works at once, in this process."""
+
+    def __init__(self, workers: int, *_: object) -> None:
+        self.workers.append(workers)
+
+    workers: ClassVar[list[int]] = []
+
+    def __enter__(self) -> Inline:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def submit(self, work: Any, job: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(work(job))
+        except Exception as e:
+            done.set_exception(e)
+        return done
+
+
+class Process:
+    ended = False
+
+    def terminate(self) -> None:
+        self.ended = True
+
+
+RUNS = [(8, "cpu", [4]), (2, "cpu", [2]), (None, "cpu", []), (8, "cuda:1", [])]
+
+
+@pytest.mark.parametrize(("cores", "device", "workers"), RUNS)
+@pytest.mark.parametrize("fails", [None, InputError("why"), BrokenProcessPool("why")])
+def test_runs_of_the_demo_share_the_cores_are_counted_when_done_and_end_with_one_that_fails(
+    cores: int | None, device: str, workers: list[int], fails: Exception | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [demo.DemoRun(dose, "mixed", "o", 0, device) for dose in weights.DOSES]
+    worked, steps, (callers, own) = list[Any](), list[float](), (Process(), Process())
+    children = iter([[callers], [callers, own]])
+
+    def work(job: Any) -> None:
+        worked.append(job)
+        if fails is not None and job == jobs[1]:
+            raise fails
+
+    for name, value in (("work", work), ("machine", lambda: {"cores": cores}), ("ProcessPoolExecutor", Inline)):
+        monkeypatch.setattr(demo, name, value)
+    monkeypatch.setattr(multiprocessing, "active_children", lambda: next(children))
+    monkeypatch.setattr(Inline, "workers", [])
+    reporter: Any = SimpleNamespace(say=lambda _: None, bar=lambda *_: nullcontext(steps.append))
+    broken = isinstance(fails, BrokenProcessPool) and bool(workers)
+    with nullcontext() if fails is None else pytest.raises(ComposcopeError if broken else type(fails)):
+        demo._run_jobs(jobs, reporter)
+    assert Inline.workers == workers and worked == jobs[: 2 if fails and not workers else 4]
+    assert fails is not None or sum(steps) == len(jobs)
+    assert (callers.ended, own.ended) == (False, isinstance(fails, InputError) and bool(workers))
+
+
+def test_the_demo_names_the_causes_of_the_first_failures_of_every_kind_with_its_own_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+    config = Config(model="organism:control", benchmark="organism:mixed")
+    monkeypatch.setattr(demo, "read_run", lambda _: SimpleNamespace(config=config))
+    monkeypatch.setattr(job, "labelled_failures", lambda _: [f"a{i}" for i in range(30)])
+    monkeypatch.setattr(job, "in_turn", lambda failing: failing[::-1])
+    monkeypatch.setattr(job, "diagnosed", lambda *args: given.append(args[2:4]))
+    monkeypatch.setattr(target, "load_local", lambda *_: SimpleNamespace(close=lambda: given.append("closed")))
+    demo._diagnose(demo.DemoRun("control", "mixed", str(tmp_path), 4, None), True)
+    assert given == [([f"a{i}" for i in range(29, 17, -1)], 4), "closed"]

@@ -266,13 +266,14 @@ def test_max_asks_stops_and_the_same_command_continues(
 
 
 def test_a_stopped_run_that_was_continued_and_interrupted_is_an_interrupted_one(
-    taught: Path, case_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    taught: Path, case_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     args = ["evaluate", "-m", str(taught), "-b", str(case_file), *PLAIN, "-o", str(tmp_path / "r"), "-q"]
     main([*args, "--max-asks", "10"])
     with monkeypatch.context() as during:
         during.setattr(evaluating, "ask_and_grade", _interrupt)
         assert main(args) == 130
+    assert "interrupted; all finished work is kept, continue with: composcope evaluate" in capsys.readouterr().err
     manifest = read_json(tmp_path / "r" / "manifest.json")
     assert (manifest["status"], manifest["stopped"]) == ("interrupted", None)
     main(["probe", str(tmp_path / "r"), "--probes", "min-k", "-q"])  # asks the rest, as of every interrupted run

@@ -25,7 +25,7 @@ from composcope.experiments.cli.flags import SECTIONS
 from composcope.experiments.config import Asking, Config, Probing, Section, Serving
 from composcope.experiments.evaluating.ask_plan import ask_options, load_benchmark, plan_asks
 from composcope.experiments.investigate import investigate
-from composcope.experiments.models.target import Loading, load_local, loading_of
+from composcope.experiments.models.target import Loading, Target, load_local, loading_of
 from composcope.experiments.run import read_json
 from composcope.experiments.run.reader import read_about
 
@@ -209,7 +209,11 @@ def test_options_of_the_weights_reach_the_loaded_model() -> None:
         load_local(Loading("organism:control", device="nowhere"), print)
 
 
-def test_options_of_the_probes_reach_what_is_measured(taught: Path, case_file: Path, tmp_path: Path) -> None:
+def test_options_of_the_probes_reach_what_is_measured(
+    taught: Path, case_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = iter(({"fleet": {"lost": 0}}, {"fleet": {"lost": 2}}))
+    monkeypatch.setattr(Target, "record", lambda _: next(told))
     how: Any = {"dtype": "bfloat16", "rows_dtype": "float32", "position": "prompt-end", "format": "plain"}
     few: Any = {"probes": "neurons,trajectory", "probe_cases": 2, "case_details": 0}
     investigate(Config(model=str(taught), benchmark=str(case_file), **how, **few), tmp_path, quiet=True, report=False)
@@ -218,6 +222,7 @@ def test_options_of_the_probes_reach_what_is_measured(taught: Path, case_file: P
     assert sorted(p.parent.name for p in tmp_path.glob("probes/*/values.csv")) == ["neurons", "trajectory"]
     about = read_about(tmp_path / "probes" / "neurons").settings
     assert (about["rows_dtype"], about["position"]) == ("float32", "prompt-end")
+    assert read_json(tmp_path / "manifest.json")["fleet"] == {"lost": 2}, "what the workers did for the probes, too"
     kept = read_json(tmp_path / "probes" / "trajectory" / "cases" / "index.json")
     assert kept["entries"] == []
 

@@ -74,10 +74,13 @@ def test_answers_to_raw_prompts_are_other_answers_of_the_model(monkeypatch: pyte
         identity: ClassVar = {"weights": "w"}
 
     assert Raw(Chat()).identity == {"weights": "w", "prompting": "raw"}  # type: ignore[arg-type]
+    how: Any = {"batch_size": 3, "dtype": "float16", "device": "cuda:1"}
+    given: list[Any] = []
     for prompting in ("raw", "chat"):
         opened = SimpleNamespace(prompting=prompting, engine=Chat())
-        monkeypatch.setattr(target, "load_local", lambda *_, opened=opened: opened)
-        assert isinstance(target.open_role("m", "--judge"), Raw) == (prompting == "raw")
+        monkeypatch.setattr(target, "load_local", lambda *args, opened=opened: given.append(args[0]) or opened)
+        assert isinstance(target.open_role("m", "--judge", **how), Raw) == (prompting == "raw")
+    assert given == [target.Loading("m", **how)] * 2
 
 
 @pytest.mark.parametrize(
@@ -271,9 +274,11 @@ def test_a_hub_id_is_taken_as_it_is_unless_the_hub_is_switched_off(
     monkeypatch.setattr(model_files, "closed_hub", lambda: "it is switched off")
     if cached:
         assert resolve_model("owner/name") == ModelSource("owner/name", str(tmp_path), True)
+        assert model_files.location("owner/name") == "owner/name"
         return
-    with pytest.raises(ModelError, match="owner/name"):
-        resolve_model("owner/name")
+    for find in (resolve_model, model_files.location):
+        with pytest.raises(ModelError, match="owner/name"):
+            find("owner/name")
 
 
 @pytest.mark.parametrize(("name", "server"), [("a/b@host:1", True), ("a/b@", False), ("a/b c", False)])

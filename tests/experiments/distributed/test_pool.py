@@ -63,7 +63,7 @@ class Ray:
 
     def _actor(self, loading: Loading, threads: int) -> Any:
         self.made += 1
-        calls = {"load": lambda code: next(self.abouts), "double": lambda x: 2 * x, "refuse": self._refuse}
+        calls = {"load": lambda code: next(self.abouts), "double": lambda x, times=2: times * x, "refuse": self._refuse}
         about = {n: SimpleNamespace(remote=lambda *args, n=n, f=f: Ref(n, args, f)) for n, f in calls.items()}
         return SimpleNamespace(number=self.made, threads=threads, **about)
 
@@ -95,6 +95,7 @@ def test_every_item_is_done_once_and_workers_share_the_processors(monkeypatch: p
     pool, _ = _pool(monkeypatch, ray)
     done = dict(pool.map("double", [(i,) for i in range(7)], lambda args: args))
     assert done == {(i,): 2 * i for i in range(7)} and pool.one("double", 4) == 8
+    assert pool.one("double", 4, 3) == 12, "with all that it is given"
     assert (ray.made, pool.lost, ray.killed) == (2, 0, [])
     assert (ray.options["num_cpus"], ray.options["num_gpus"], ray.options["max_restarts"]) == (4, 0.0, 0)
 

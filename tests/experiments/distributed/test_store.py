@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -43,6 +44,15 @@ VALUE = {
 }
 
 
+@dataclass
+class Alike:
+    host: str
+    device: str
+
+
+class AlikeToo(Alike): ...
+
+
 def same(a: Any, b: Any) -> bool:
     if isinstance(a, torch.Tensor):
         return a.dtype == b.dtype and a.shape == b.shape and bool(torch.equal(a.nan_to_num(), b.nan_to_num()))
@@ -68,10 +78,17 @@ def test_a_store_sees_what_others_write_and_leaves_out_what_it_cannot_read(tmp_p
     mine, theirs = Store(tmp_path), Store(tmp_path)
     theirs.write([("a", 1)])
     theirs.write([("b", 2)])
+    theirs.write([("c", 3)])
+    late = sorted(tmp_path.glob("*.safetensors"))[2]
+    whole = late.read_bytes()
+    late.write_bytes(whole[:9])  # as a network disk shows it for a while
     (tmp_path / "broken-1-0.safetensors").write_bytes(b"not a file of tensors")
     assert "a" not in mine
     mine.refresh()
-    assert (mine.get("a"), mine.get("b")) == (1, 2)
+    assert (mine.get("a"), mine.get("b"), "c" in mine) == (1, 2, False)
+    late.write_bytes(whole)
+    mine.refresh()
+    assert mine.get("c") == 3
 
 
 @pytest.mark.parametrize(
@@ -93,6 +110,8 @@ def test_a_key_holds_everything_that_a_result_depends_on(other: tuple[str, Any, 
     assert entry_key(*other) != mine
     orders: Any = (partial(print, sep="", end="!"), partial(print, end="!", sep=""))
     assert len({entry_key("scope", measure, 0) for measure in orders}) == 1, "however the options are ordered"
+    alike = [{"host": "h", "device": "cpu"}, Alike("h", "cpu"), AlikeToo("h", "cpu"), Alike("cpu", "h")]
+    assert len({entry_key("scope", min_k, item) for item in alike}) == 4, "the kind of an object is part of it, too"
 
 
 @pytest.mark.parametrize("item", [object(), Ask])
@@ -326,3 +345,10 @@ def test_answers_that_a_worker_wrote_are_known_and_not_written_again(tmp_path: P
         journal.record("other", ask, reply("stop"), who)
         assert {*journal.contents.responses} == {"k", "other"}
     assert {*read_journal(tmp_path / "journal").responses} == {"other"}
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+def test_the_journal_of_workers_reuses_answers_only_if_asked_to(reuse: bool, tmp_path: Path) -> None:
+    engine = RayEngine(SimpleNamespace(about={"identity": {}, "provenance": {}}))  # type: ignore[arg-type]
+    with engine.open_journal(tmp_path / "run" / "journal", reuse=reuse) as journal:
+        assert journal.reuse is reuse and engine.place is not None

@@ -23,6 +23,7 @@ from safetensors.numpy import save_file
 import composcope as cs
 from composcope import terminal
 from composcope.errors import InputError, NoCasesError
+from composcope.evaluation.asks import Ask
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.journal import Contents
@@ -603,6 +604,8 @@ def test_a_case_in_a_notebook_shows_its_questions_answers_and_marks() -> None:
     assert [(r["role"], r["gold"], r["answer"], r["outcome"], r["reason"], r["response"]) for r in rows][::2] == [
         ("whole", "3", "4", "incorrect", None, "four"), ("part:0:paraphrase:1", "1", None, "invalid", "no-answer", "?")
     ]  # fmt: skip
+    ask = Ask("c", "whole", "...", "3", "number", question="Whole, backwards?")
+    assert found._row(found.graded[0], ask, None)["question"] == "Whole, backwards?", "as it was asked"
     line = _line(found)
     assert (line["gold"], line["answer"], line["cause"]) == ("3", "4", None) and set(line) & {
         "part:0:paraphrase:1"
