@@ -137,8 +137,8 @@ def _judge(found: Extracted, asked: Asked, answer_type: str, unknowable: bool) -
     declined = text.abstains(opening)
     unsure = declined and text.abstains(dict(asked.options).get(asked.golds[0].strip(), asked.golds[0]))
     for n, segment in enumerate(found.segments):
-        if n and answer_type == "boolean" and not booleans.opens(segment):
-            continue  # "Answer: The lamp is lit." of a step, before a final answer that says neither
+        if n and answer_type == "boolean" and " " in found.segments[0].strip() and not booleans.opens(segment):
+            continue  # "Answer: The lamp is lit." of a step, before a sentence as the final answer
         lines = in_lines(segment) if answer_type in _NAMED else None
         said = Said(segment, found.following[n] if n < len(found.following) else "", found.cued)
         said = Said(lines) if lines else said
