@@ -1193,4 +1193,7 @@ MUTANTS = (
     Mutant(E, 'the line told is the number of the case', "{places[seen[case.id]].rpartition(':')[2]}", '{seen[case.id] + 1}', 'tests/evaluation/test_cases.py -k cannot_be_used'),
     Mutant(E, 'largest margin told as the median', "median(m['margins']):.2g", "max(m['margins']):.2g", 'tests/evaluation/engines/test_divergence.py -k every_figure'),
     Mutant(E, 'official service treated as any', 'self._official = is_official(url)', 'self._official = False', 'tests/evaluation/engines/test_hostile_servers.py -k official_service_only'),
+    Mutant(E, 'dtype no part of the hash', 'sha.update(f"{name}:{tensor.dtype}:{tuple(tensor.shape)}\\n".encode())', 'sha.update(f"{name}:{tuple(tensor.shape)}\\n".encode())', 'tests/evaluation/test_identity.py -k identity_of_the_model_loaded'),
+    Mutant(E, 'every judge may say that there is no answer', '+ (_UNDECIDED if open_ended else "")', '+ _UNDECIDED', 'tests/evaluation/test_judging.py -k only_where'),
+    Mutant(E, 'the wrong limit is told', '{limits.seconds:g} s of processor time', '{limits.wall_seconds:g} s of processor time', 'tests/evaluation/sandbox/test_running.py -k ends_with_its_reason'),
 )
