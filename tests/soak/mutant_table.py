@@ -1231,4 +1231,7 @@ MUTANTS = (
     Mutant(X, "a run's prompting may be another than its manifest says", 'for key in ("protocol", "format", "prompting"):', 'for key in ("protocol", "format"):', 'tests/experiments/test_damaged_runs.py -k "one_line_with_file"'),
     Mutant(X, "a notebook shows the case's question for every role", 'self._of_role(g.role) if ask is None or ask.question is None else self._wording(ask.question)', 'self._of_role(g.role)', 'tests/experiments/notebook/test_notebook_api.py -k notebook_shows'),
     Mutant(X, 'Ctrl-C inside a command says nothing', '    if code == INTERRUPTED:\n        return _interrupted(resume)\n', '', 'tests/experiments/test_investigate.py -k continued_and_interrupted'),
+    Mutant(E, 'dtype no part of the hash', 'sha.update(f"{name}:{tensor.dtype}:{tuple(tensor.shape)}\\n".encode())', 'sha.update(f"{name}:{tuple(tensor.shape)}\\n".encode())', 'tests/evaluation/test_identity.py -k identity_of_the_model_loaded'),
+    Mutant(E, 'every judge may say that there is no answer', '+ (_UNDECIDED if open_ended else "")', '+ _UNDECIDED', 'tests/evaluation/test_judging.py -k only_where'),
+    Mutant(E, 'the wrong limit is told', '{limits.seconds:g} s of processor time', '{limits.wall_seconds:g} s of processor time', 'tests/evaluation/sandbox/test_running.py -k ends_with_its_reason'),
 )
