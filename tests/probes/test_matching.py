@@ -312,6 +312,9 @@ def test_examples_that_cannot_be_matched_are_refused(
     assert match([*given[:1], example("b", "success")], caliper=0).pairs == (("a", "b"),)
     assert match([]).pairs == ()
     check_templates([])
+    questions = (("a", "failure", 3), ("b", "success", 4))  # then a template of two tokens, and two of the response
+    moved = [replace(example(c, g), prompt_ids=(9, q, 7, 8, 5, 6), cue_tokens=4, begun=2) for c, g, q in questions]
+    check_templates(moved)
 
 
 def test_a_note_names_the_covariates_that_are_most_unbalanced_in_either_direction() -> None:

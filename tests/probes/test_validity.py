@@ -80,8 +80,8 @@ def test_doses_are_monotone_only_where_every_mean_is_beyond_the_one_before() -> 
     assert up["monotone"] and up["group"] == "a < b < c" and up["n"] == 6
     order = [0, 0, 1, 1, 2, 2]
     assert up["value"] == pytest.approx(stats.kendalltau(order, [1, 2, 2, 3, 4, 5])[0])
-    uneven = last(a=[1.0, 2, 4], b=[2.0], c=[3.0, 7])  # the order given counts, not how many scores there are
-    assert uneven["value"] == pytest.approx(stats.kendalltau([0, 0, 0, 1, 2, 2], [1, 2, 4, 2, 3, 7])[0])
+    uneven = last(a=[1.0, 2, 4, 5], b=[2.0])  # the order given counts, not how many scores there are
+    assert uneven["value"] == pytest.approx(stats.kendalltau([0, 0, 0, 0, 1], [1, 2, 4, 5, 2])[0])
     assert not last(a=[1.0, 2], b=[1.0, 2])["monotone"] and last(a=[1.0, 2], b=[1.0, 2])["value"] == 0
     assert (
         last("decreasing", a=[3.0, 2], b=[1.0, 1])["monotone"]
