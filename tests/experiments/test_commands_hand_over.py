@@ -108,6 +108,8 @@ HANDED: list[tuple[str, str, dict[str, Any]]] = [
      {"folder": P("o"), "draws": 3, "seed": 4}),
     ("study validity -m organism:none -o o --series S --series T --only-series --limit 3 --probe-cases 2 --seed 4",
      "studies.running.conduct", {"out": P("o"), "probes": True, "report": True}),
+    *((f"study validity -m organism:low -o o --no-{off}", "studies.running.conduct",
+       {"probes": off != "probes", "report": off != "report"}) for off in ("probes", "report")),
     ("organism train --dose low --seed 4 --steps 5 --dose-steps 7 --out o", "organism.train.train",
      {"dose": "low", "seed": 4, "out": P("o")}),
     ("intervene --recipe sft-answer -m organism:none -o o --rank 3 --save-every 5 --max-steps 7 --seed 4 "
@@ -215,31 +217,6 @@ def test_a_command_hands_over_what_it_was_given(
     values = {**given, **{k: v for o in given.values() for k, v in getattr(o, "__dict__", {}).items()}}
     for option, value in MORE.get(words.split(" -o")[0], {}).items():
         assert values[option] == value
-
-
-def _switches(words: str) -> list[str]:
-    """The switches among the words of a command, which take no value."""
-    given = shlex.split(words)
-    options = [o for path, c in LEAVES.items() if tuple(given[: len(path)]) == path for o in c.params]
-    flags = {name for o in options if getattr(o, "is_flag", False) for name in (*o.opts, *o.secondary_opts)}
-    return [word for word in given if word in flags]
-
-
-SWITCHED = [(w, switch, job) for w, job, _ in HANDED if len(_switches(w)) > 1 and "--all" not in w
-            for switch in _switches(w)]  # fmt: skip
-
-
-@pytest.mark.parametrize(("words", "switch", "job"), SWITCHED)
-def test_a_switch_changes_one_thing_whatever_other_switches_are_given(
-    words: str, switch: str, job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def plain(words: str) -> dict[str, Any]:
-        found = _handed(words, job, tmp_path, monkeypatch)
-        inner = [getattr(value, "__dict__", {}) for value in found.values()]
-        return {k: v for of in (found, *inner) for k, v in of.items() if isinstance(v, bool | str | int | tuple | None)}
-
-    without = plain(words.replace(f" {switch}", "", 1))
-    assert len([k for k, v in plain(words).items() if without.get(k) != v]) == 1
 
 
 ELSEWHERE = {

@@ -106,10 +106,7 @@ COMMANDS = {
         (text("config.yaml", "protocol: x\n"), "merge score plot probe", "b/config.yaml: field 'model' is missing"),
         (text("config.yaml", "model: m\nbenchmark: b\n"), "merge score probe", "field 'protocol' is missing"),
         (document("config.yaml", asking={"judge": 3}), "score probe", "config.yaml: asking: field 'judge' is 3"),
-        *(
-            (document("config.yaml", **{name: value}), "merge score", f"field '{name}' is {value}")
-            for name, value in {"protocol": "double-gate", "format": "xml", "prompting": "raw"}.items()
-        ),
+        (document("config.yaml", protocol="double-gate"), "merge score", "field 'protocol' is double-gate"),
         (gone("config.yaml"), "merge score probe", "b/config.yaml: no such file"),
         (
             document("metrics.json", metrics=[{"metric": "gap", "group": {}, "n": 3, "value": 0.5, "low": 0.1}]),

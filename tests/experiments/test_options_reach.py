@@ -193,9 +193,10 @@ def test_a_limit_keeps_as_many_cases_of_each_family_and_depth_of_every_kind_of_b
     assert set(found.values()) == {1}
 
 
-def test_the_seed_of_a_run_draws_the_independent_questions(file: str) -> None:
+def test_the_seed_of_a_run_draws_the_independent_questions_and_the_answers(file: str) -> None:
     drawn = [[c.meta["independent"] for c in seen(file, PAIR, {"seed": seed}).cases] for seed in (0, 0, 1)]
     assert drawn[0] == drawn[1] != drawn[2]
+    assert {a.seed for a in seen(file, GAP, {"seed": 5, "temperature": 0.5}).asks} == {5}, "and the answers"
 
 
 def test_options_of_the_weights_reach_the_loaded_model() -> None:

@@ -124,7 +124,10 @@ def test_families_are_named_from_the_fewest_to_the_most_wrong_wholes() -> None:
         ({"config": SimpleNamespace(model="organism:x")}, "Each organism was trained once", True),
         ({"config": SimpleNamespace(model="org/x")}, "Each organism was trained once", False),
         ({"graded": [Graded("a", "whole", "invalid"), Graded("b", "whole", "correct")]}, "1 of 2 answers", True),
-        ({"graded": [Graded("b", "whole", "correct")]}, "could not be graded", False),
+        *(
+            ({"graded": [Graded("b", "whole", outcome)]}, "could not be graded", False)
+            for outcome in ("correct", "incorrect", "abstained")
+        ),
         ({"probe_names": ["min-k"]}, "A difference is an association", True),
         ({}, "No probe ran", True),
         ({"probe_names": ["patching-intervention", "steering"]}, "Probes compare failures", False),

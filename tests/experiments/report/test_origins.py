@@ -41,6 +41,9 @@ def test_a_claim_is_the_shorter_side_of_a_sentence_and_text_is_compared_without_
     assert plain("Łódź, 1,000.5 Äpfel_und-so!") == "łodz 1,000.5 apfel und so"
     several = origin(SAID["b"], Graded("b", "whole", "incorrect", answer="Oslo"), None, ["a", "x", "y"])
     assert several.detail == "right in a and 2 more"
+    for outcome in ("abstained", "invalid"):
+        row = Graded("b", "whole", outcome, reason="why", answer="Oslo")
+        assert origin(SAID["b"], row, None, ["a"]) == Origin(outcome, "why")
 
 
 ITEMS, SUM = Part("?", "3, 4", answer_type="ordered-list"), Part("?", "7", worked="3 + 4 = 7")

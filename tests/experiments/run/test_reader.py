@@ -60,6 +60,7 @@ def test_metrics_are_found_by_exactly_their_groups_and_the_usual_way_of_asking()
     assert run.select("m") == [usual] and run.select("m", "prompt") == [cot]
     assert run.select("m", "depth") == [bins, own] and run.select("m", "family", "depth") == [both]
     assert (run.one("m"), run.one("m", depth=4), run.one("m", depth=3), run.one("gone")) == (usual, own, None, None)
+    assert (run.one("m", depth=2, family="f"), run.one("m", depth=2, family="g")) == (both, None)
     assert _with(cot).select("m") == [cot], "where there is no other"
 
 
@@ -120,7 +121,9 @@ def test_a_probe_is_found_under_either_spelling_with_its_tensors_by_prefix(tmp_p
     assert [r["n"] for r in data.rows("q")] == [3, 4] and [r["n"] for r in data.rows("q", kind="b")] == [4]
     assert data.rows("q", kind="b")[0]["value"] is None and ProbeData("x", ()).rows("q") == []
     (folder / "tensors.safetensors").write_bytes(b"no")
-    assert "cannot be read" in reader.read_probe(folder).warnings[0]
+    (folder / "result.json").write_text('{"schema": 1, "probe": "min-k", "warnings": ["few cases"]}')
+    said = reader.read_probe(folder).warnings
+    assert said[0] == "few cases" and "cannot be read" in said[1] and len(said) == 2
 
 
 def test_graded_rows_of_one_ask_are_an_entry_for_each_case_and_reasons_are_counted() -> None:
