@@ -82,7 +82,7 @@ def read(lm: Any, tokenizer: Any, wholes: Wholes) -> dict[str, list[Held]]:
     keys: list[tuple[Foils, str]] = [(foils, place) for foils in FOILS for place in PLACES]
 
     def others(id: str, key: tuple[Foils, str]) -> float:
-        some = (values.get((other, *key), {}) for other in wholes if other != id)
+        some = (values.get((other, *key), {}) for other in wholes)
         # a case may be a variant of several others: its prompt counts once, and not among the others of its own case
         every = {asked: above for of in some for asked, (above, *_) in of.items() if asked not in values[id, *key]}
         return sum(every.values()) / len(every) if every else 0.0

@@ -285,6 +285,15 @@ def test_a_number_with_the_operation_behind_it_is_no_wrong_result() -> None:
         assert (found.operands_right, found.operation_wrong) == (Tally(1, 1), Tally(wrong, 1))
 
 
+def test_an_operation_is_wrong_where_another_one_is_written_or_another_result_behind_forced_operands() -> None:
+    case = MIXED[2]
+    a, b, right = asks.working(case.worked).values
+    for said, result, wrong in ((case.operation, right, 0), ("over", right, 1), (case.operation, "999", 1)):
+        forced = {"whole:given:1": f" {said} {b} is {result}", "whole:given:2": f" is {result}"}
+        found = behaviour.behaviour([heard(case, {"whole": f"{a} {case.operation} {b} is 998"} | forced)])
+        assert (found.operands_right, found.operation_wrong) == (Tally(1, 1), Tally(wrong, 1)), (said, result)
+
+
 def test_a_working_behind_other_words_is_read_where_it_stands() -> None:
     case = benchmarks.pairs(4)[3]
     a, b, right = (int(v) for v in asks.working(case.worked).values)

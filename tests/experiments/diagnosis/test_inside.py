@@ -204,6 +204,19 @@ def test_a_moved_state_brings_an_answer_only_if_the_model_would_write_one(
     assert [*outcomes.values()] == [moved, moved, "gold", "gold"]
 
 
+def test_rows_of_one_cell_give_its_outcome_only_if_all_give_the_same(
+    engine: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = {"a": (5, 5), "b": (5, 6), "c": (6, 5), "d": (5, 6, 5), "e": (6, 6)}
+    rows = [(f"foreign:{name}:0", [], None) for name, tokens in said.items() for _ in tokens]
+    scores = torch.tensor([[[float(t == 5), float(t == 6)]] for tokens in said.values() for t in tokens])
+    found = SimpleNamespace(log_probs=scores, top_tokens=torch.full((len(rows), 1, 1), 5))
+    monkeypatch.setattr(inside, "interchange", lambda *_, **__: found)
+    whole, _ = decisions(engine, CASES[0], 0)
+    outcomes = inside._outcomes(None, whole, rows, [5, 6], 5, 6, set())
+    assert [*outcomes.values()] == ["gold", "other", "other", "other", "wrong"]
+
+
 def test_a_decision_whose_wrong_answer_is_no_donors_is_opened_and_called_wrong(engine: LocalEngine) -> None:
     lm = load_model(engine.model, engine.tokenizer)
     opened = 0

@@ -187,6 +187,11 @@ def test_changes_that_mend_are_summed_over_cases_by_name() -> None:
     assert found == {"skip": {"count": 3, "n": 9}, "move": {"count": 0, "n": 3}}
 
 
+def test_the_confidence_in_a_cause_grows_with_the_variants_that_show_it_and_is_never_certain() -> None:
+    shown = [(0, 0), (0, 2), (2, 2), (4, 4), (3, 4)]
+    assert [job._confidence(Tally(k, n)) for k, n in shown] == [0.5, 0.25, 0.75, 0.83, 0.67]
+
+
 def test_a_diagnosis_is_estimated_by_its_failures_and_the_size_of_the_model() -> None:
     model = SimpleNamespace(parameters=lambda: [torch.empty(2, 1_000_000, device="meta")])
     target: Any = SimpleNamespace(model=model)

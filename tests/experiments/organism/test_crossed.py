@@ -120,6 +120,16 @@ def test_no_evaluation_combination_is_trained_in_the_second_series() -> None:
         assert not any(world.held_out(draw(rng).members) for _ in range(50))
 
 
+@pytest.mark.parametrize("table", [documents._TABLE, crossed._TABLE])
+def test_a_kind_of_practice_has_lists_of_every_length_in_its_name_and_of_no_other(table: documents.Table) -> None:
+    named = {name: [int(n) for n in ends] for name in table if (ends := re.findall(r"\d+", name))}
+    assert len(named) > 5
+    for name, ends in named.items():
+        rng = random.Random(4)
+        listed = [table[name][0](rng).question.rpartition(": ")[2] for _ in range(400)]
+        assert {text.count(", ") + 1 for text in listed} == {*range(min(ends), max(ends) + 1)}, name
+
+
 @pytest.mark.parametrize("family", [tasks.rank, tasks.successor, tasks.interval])
 def test_lists_are_ordered_by_the_years_in_their_question_which_are_not_the_true_ones(family) -> None:
     rng, other = random.Random(2), 0

@@ -21,6 +21,7 @@ from composcope.experiments.organism import benchmarks, tasks, tokenizer, weight
 from composcope.experiments.organism.measure import CardRow
 from composcope.experiments.organism.plants import checks, lessons, making, recipes, training
 from composcope.experiments.organism.world import KINDS, world
+from composcope.hooks.anatomy import resolve
 from composcope.hooks.parts import blocks_of
 from composcope.model_loading import load
 
@@ -196,6 +197,9 @@ def test_appended_blocks_change_no_digit_in_any_architecture(base: str) -> None:
     ids = tokens(f"<bos>Question: {benchmarks.mixed(1, 0)[0].question}\nAnswer:", return_tensors="pt")["input_ids"]
     longer = training.with_blocks(model, 2, 0)
     assert type(longer) is type(model) and longer.config.num_hidden_layers == recipes.BLOCKS + 2
+    for layer in resolve(longer).layers[-2:]:  # what they read is not zero, so that they can be trained
+        for up in layer.up:
+            assert float(up.weight.detach().std()) == pytest.approx(model.config.hidden_size**-0.5, rel=0.05)
     with torch.no_grad():
         assert torch.equal(longer(ids).logits, model(ids).logits)
         theirs = model(ids, output_hidden_states=True).hidden_states

@@ -218,3 +218,12 @@ def test_two_rates_are_tested_only_where_they_are_the_same(second: float, tested
         numbers = [draw.p, draw.plain_p]
         assert [bool(np.isfinite(p)) for p in numbers] == [tested, tested]
         assert not tested or all(0 < p <= 1 for p in numbers)
+
+
+def test_each_rate_stands_below_its_heading_and_none_is_no_rate() -> None:
+    names = ("false_positives", "plain_false_positives", "coverage", "plain_coverage")
+    rows = [{"scenario": "s", **dict(zip(names, rates, strict=True)), "holds": holds}
+            for rates, holds in (((0.051, 0.2, 0.94, 0.8), "yes"), ((0.0, None, 1.0, None), "no"))]  # fmt: skip
+    head, _, *lines = ([cell.strip() for cell in line.strip("|").split("|")] for line in calibration.table(rows))
+    assert [head[i] for i in (0, 1, 3, 5)] == ["scenario", "false positives", "coverage", "holds"]
+    assert lines == [["s", "5.1 %", "20.0 %", "94.0 %", "80.0 %", "yes"], ["s", "0.0 %", "", "100.0 %", "", "no"]]

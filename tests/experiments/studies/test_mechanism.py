@@ -106,6 +106,17 @@ def test_patches_are_counted_over_layers_of_donors_that_can_be_judged() -> None:
     assert (row["group"], row["shown"]) == ("pairs, layer 3 of 4", "0.5000 (no interval)")
 
 
+@pytest.mark.parametrize(("layer", "last", "published"), [
+    (35, 35, "0.031"), (20, 35, "0.002"), (24, 35, "0.013"), (4, 7, "0.002"), (7, 35, ""), (36, 36, "0.031"),
+])  # fmt: skip
+def test_a_papers_cosine_stands_beside_the_layer_at_the_same_share_of_the_depth(
+    layer: int, last: int, published: str
+) -> None:
+    row = tables._cosine_row("step_cosine_difference", {"n": 9, "value": 0.5}, layer, last, "Qwen3-8B")
+    assert row["published"] == (published and f"{published} cosine") and bool(row["source"]) == bool(published)
+    assert (row["value"], row["low"], row["group"]) == (0.5, None, f"layer {layer} of {last}")
+
+
 def _clustered(folder: Path, times: int) -> Any:
     """A study of one run: twelve clusters of ``times`` equal cases, with a question of two kinds each."""
     rng = np.random.default_rng(3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from composcope.experiments.cli import studies as cli
 from composcope.experiments.config import Config
 from composcope.experiments.console.printing import Reporter
 from composcope.experiments.organism.weights import DOSES
+from composcope.experiments.run import write_json
 from composcope.experiments.studies import confusion, running, study, validity
 from composcope.experiments.studies.running import config_of
 from composcope.experiments.studies.spec import ModelPair, Spec, StudyModel, from_flags, read_spec, slug
@@ -262,6 +264,26 @@ def test_models_data_and_names_are_checked_before_the_first_run(tmp_path: Path) 
     served = StudyModel("any-name", "s", options={"engine": "openai", "base_url": "http://x"})
     (one,) = running._planned(Study(Spec((served,)), cli.preset("agentcoma"), tmp_path, data), {})
     assert one.label == "s", "a server's model is no folder here"
+
+
+_BEGUN = Study(Spec((), ("organism:mixed",), limit=8, seed=3), STUDIES["agentcoma"], Path(), ("organism:mixed",))
+
+
+@pytest.mark.parametrize(("changed", "said"), [
+    ({}, ""), ({"spec": replace(_BEGUN.spec, probe_cases=4)}, ""),
+    ({"spec": replace(_BEGUN.spec, seed=4)}, "seed was 3, is 4"),
+    ({"spec": replace(_BEGUN.spec, limit=None)}, "limit was 8, is "),
+    ({"preset": STUDIES["stad"]}, "study was agentcoma, is stad"),
+    ({"data": ("organism:mixed", "organism:pairs")}, "data "), ({"data": ("organism:pairs",)}, "data "),
+])  # fmt: skip
+def test_a_begun_study_goes_on_only_with_the_same_data_limit_and_seed(
+    changed: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    running._same_study(tmp_path, replace(_BEGUN, preset=STUDIES["stad"]))  # nothing is there yet
+    write_json(tmp_path / "study.json", running._document(_BEGUN, ()))
+    with pytest.raises(InputError, match="holds another study") if said else nullcontext() as found:
+        running._same_study(tmp_path, replace(_BEGUN, **changed))
+    assert said in str(found.value) if found is not None else not said
 
 
 def test_every_run_of_a_study_counts_its_unjudged_answers_and_a_failed_one_is_named(

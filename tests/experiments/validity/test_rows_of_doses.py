@@ -282,6 +282,20 @@ def test_planted_effects_are_found_more_often_the_larger_they_are_and_the_smalle
         ]
 
 
+def test_effects_are_planted_in_all_scores_of_the_cases_with_the_seed_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(over_doses.known_answers, "planted_recovery", lambda values, **options: given.append(
+        (sorted(values), options)) or SimpleNamespace(table=[{"value": 0.5}, {"value": 1.5}]))  # fmt: skip
+    found = _numbers(PROBE)["twin"]
+    examples: Any = [SimpleNamespace(case=c) for c in CASES]
+    *curve, last = over_doses._planted_rows("twin", examples, 6, found, [PROBE], 9)
+    settings = {"n": 6, "effects": over_doses.PLANTED, "quantity": PROBE.quantity, "seed": 9}
+    assert given == [(sorted(found.values[PROBE.quantity].values()), settings)]
+    assert [r["value"] for r in curve] == [0.5] and last["verdict"].startswith("from 1.50 sd")
+
+
 def test_a_control_says_how_many_were_put_right_or_shown_or_how_well_they_are_told() -> None:
     found = [{"quantity": "q", "group": "own part", "n": 8, "count": 3, "value": 0.375},
              {"quantity": "q", "group": "shown 1", "n": 9, "value": 0.75, "layer": 2},
