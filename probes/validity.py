@@ -41,8 +41,8 @@ def auroc(
 
     Interval: DeLong's variance on the logit scale, with Welch's t: each case's share of the other side that it beats
     has the error of a difference of means, a clustered one where cases share anything (Obuchowski 1997 with CR2).
-    Clopper-Pearson
-    on the smaller group (or its clusters) where the sample separates perfectly, none where all scores are tied.
+    Clopper-Pearson on the smaller group (or its clusters) where the sample separates perfectly, none where all scores
+    are tied.
     Raises ``NoCasesError`` for an empty side.
     """
     x, y = finite(positive, "positives"), finite(negative, "negatives")
