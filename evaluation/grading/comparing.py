@@ -227,6 +227,8 @@ def _name(said: Said, asked: Asked) -> Verdict:
             return undecided(said.text, "named in passing")
         if names.of_another_kind(said.text, asked.golds, asked.question):
             return undecided(said.text, "part of another name")
+    if found.how == "another answer" and asked.question and roles.goes_on(said.text, asked.golds, asked.question):
+        return right(said.text, "contained")
     if not found.right and peoples.in_another_language(said.text, asked.golds):
         return undecided(said.text, "another language")
     return right(said.text, found.how) if found.right else wrong(said.text)

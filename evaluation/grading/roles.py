@@ -255,6 +255,21 @@ def _all_before(said: Sequence[str], golds: Sequence[str], words: re.Pattern[str
     return all(any(_after(s, g, words) for g in golds) for s in said)
 
 
+def goes_on(text: str, golds: Sequence[str], question: str) -> bool:
+    """Whether a text gives a step and then the gold answer, as what is asked for of it.
+
+    "Portugal. The capital of Portugal is Lisbon." says Lisbon, but "Smith. Smith's wife is Jones." does not name who
+    wrote the book.
+    """
+    first, *others = view.sentences(view.plain(text))
+    name = re.escape(first.strip(" .!"))
+    form = rf"\W*(?:the\s(?P<of>[^.,]{{1,40}}?)\s(?:of|in)\s(?:the\s)?{name}|{name}['\u2019]s\s(?P<own>[^.,]{{1,40}}?))"
+    said = re.match(form + r"\s(?:is|are)\s(?!not\b)(.*)", others[0], re.IGNORECASE) if others else None
+    if said is None or not f"{normalize(said[3])} ".startswith(tuple(f"{normalize(gold)} " for gold in golds)):
+        return False
+    return {*normalize(said["of"] or said["own"]).split()} <= {*normalize(question).split(), "official"}
+
+
 def _after(sentence: str, gold: str, words: re.Pattern[str]) -> bool:
     """Whether these words follow a gold answer wherever a sentence has it."""
     places = list(re.finditer(rf"(?<!\w){re.escape(gold)}(?!\w)", sentence, re.IGNORECASE))

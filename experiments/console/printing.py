@@ -127,26 +127,29 @@ class Reporter:
         """A progress bar; the yielded function takes the number of items done since its last call.
 
         Work of some seconds has a line at its end. Without a terminal, longer work also has one whenever nothing was
-        said for a minute, with the time that is left if it goes on as before: a script's log stays short. With
-        ``still``, nothing is drawn between two counts, so that it does not disturb timed work.
+        said for a minute, with the time that is left if it goes on as after the first count: a script's log stays
+        short. With ``still``, nothing is drawn between two counts, so that it does not disturb timed work.
         """
         if not self.bars:
             yield lambda n: None
             return
         start, done, told = time.monotonic(), 0.0, 0.0
+        first: tuple[float, float] | None = None  # the first count, which may have waited for a model to be loaded
 
         def tell() -> None:
             nonlocal told
             told = done
-            rest = (time.monotonic() - start) * (total - done) / done if 0 < done < total else 0.0
+            at, had = first or (start, 0.0)
+            rest = (time.monotonic() - at) * (total - done) / (done - had) if had < done < total else 0.0
             left = f", about {how_many(math.ceil(rest / 60), 'minute')} left" if rest > 1 else ""
             self.say(f"{title}: {100 * done / total if total > 0 else 100:.0f} % ({int(done + 1e-9)}/{total}){left}")
 
         with self._drawn(title, total, still) as draw:
 
             def advance(n: float) -> None:
-                nonlocal done
+                nonlocal done, first
                 done += n
+                first = first or (time.monotonic(), done)
                 if draw is not None:
                     draw(n)
                 elif time.monotonic() - self._said >= EVERY:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...evaluation.case import Case
-from ...evaluation.grading import lists
+from ...evaluation.grading import grade, lists
+from ...evaluation.grading.echo import content
 from ...evaluation.grading.text import holds, normalize, plain, refuses
 from ..organism import world
 from .asks import BEHIND, BRIDGE, FILLER, GIVEN, NEUTRAL, OTHER, RELATION, REPEATED, Heard, operands, working
@@ -249,8 +250,27 @@ def _is_a_part(case: Case, answer: str) -> bool:
     if any(holds(answer, name) for name in (case.answer, *case.aliases)):
         return False
     earlier = [name for part in case.parts[:-1] for name in (part.answer, *part.aliases)]
-    return case.answer_type == "text" and any(
-        holds(answer, name) and _names(answer, name) and not holds(case.question, name) for name in earlier
+    new = [name for name in earlier if holds(answer, name) and not holds(case.question, name)]
+    return case.answer_type == "text" and (
+        any(_names(answer, name) for name in new) or bool(new and _says(case, answer))
+    )
+
+
+def _says(case: Case, answer: str) -> bool:
+    """Whether a sentence answers an earlier part without a word of what is asked for of it.
+
+    "Porto is in Portugal." is no answer to "What is the capital of the country where Porto is?", while "Porto is the
+    capital of Portugal." is one.
+    """
+    *earlier, last = case.parts
+    asked = {*content(last.question)} & {*content(case.question)} - {w for p in earlier for w in content(p.question)}
+    return (
+        bool(asked)
+        and not asked & {*content(answer)}
+        and any(
+            grade(answer, "stop", p.answer, p.answer_type, p.aliases, question=p.question).outcome == "correct"
+            for p in earlier
+        )
     )
 
 

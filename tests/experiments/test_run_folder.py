@@ -309,6 +309,18 @@ def test_long_work_in_a_script_is_never_silent_for_more_than_a_minute_nor_says_m
     assert lines[9] == "asking: 33 % (600/1800), about 20 minutes left" and lines[28].endswith(", about 1 minute left")
 
 
+def test_the_time_that_is_left_is_told_from_what_followed_the_first_count(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    with Reporter().bar("asking", 157) as advance:
+        for seconds in (120, 6, *[6] * 20):  # a model is loaded before the first answer
+            clock.now += seconds
+            advance(1)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:2] == ["asking: 1 % (1/157)", "asking: 7 % (11/157), about 15 minutes left"]
+
+
 def test_work_that_fails_has_no_line_at_its_end(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -411,6 +411,8 @@ def test_the_relation_is_made_of_the_question(question: str, begun: str | None) 
     [
         ("The country is Norway.", "answers-bridge"),
         ("The answer: Norway.", "answers-bridge"),
+        ("The city of Oslo is the capital of Norway.", "answers-bridge"),  # no word on a currency
+        ("There they pay with the currency of Norway.", None),
         ("The currency of Oslo is the Bahasa Norway.", None),
         ("Its seat is in Bergen, Norway, and it is old.", None),
         ("So Oslo is the currency of Norway", None),
