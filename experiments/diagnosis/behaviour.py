@@ -264,13 +264,10 @@ def _says(case: Case, answer: str) -> bool:
     """
     *earlier, last = case.parts
     asked = {*content(last.question)} & {*content(case.question)} - {w for p in earlier for w in content(p.question)}
-    return (
-        bool(asked)
-        and not asked & {*content(answer)}
-        and any(
-            grade(answer, "stop", p.answer, p.answer_type, p.aliases, question=p.question).outcome == "correct"
-            for p in earlier
-        )
+    if not asked or asked & {*content(answer)}:
+        return False
+    graded = (grade(answer, "stop", p.answer, p.answer_type, p.aliases, question=p.question) for p in earlier)
+    return any(found.outcome == "correct" for found in graded)
     )
 
 

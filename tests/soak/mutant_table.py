@@ -1250,7 +1250,7 @@ MUTANTS = (
     Mutant(X, 'a rate of zero is no rate', 'return "" if value is None else f"{100 * value:.1f} %"', 'return "" if not value else f"{100 * value:.1f} %"', 'tests/experiments/studies/test_calibration.py -k below_its_heading'),
     Mutant(X, 'the last operation of a working is not compared', 'words = [one.next_value(i)[1] for i in range(1, last)]', 'words = [one.next_value(i)[1] for i in range(1, last - 1)]', 'tests/experiments/diagnosis/test_answers.py -k another_one_is_written'),
     Mutant(X, 'a few variants make a cause certain', 'return round((shown.k + 1) / (shown.n + 2), 2)', 'return round(shown.k / max(1, shown.n), 2)', 'tests/experiments/diagnosis/test_opening.py -k never_certain'),
-    Mutant(X, "a sentence that attempts the whole answers an earlier part", "return bool(asked) and not asked & {*content(answer)} and any(", "return bool(asked) and any(", CAUSE + " -k by_its_own_text"),
+    Mutant(X, "a sentence that attempts the whole answers an earlier part", "if not asked or asked & {*content(answer)}:", "if not asked:", CAUSE + " -k by_its_own_text"),
     Mutant(X, "the time left counts the loading of the model", "first = first or (time.monotonic(), done)", "first = (start, 0.0)", "tests/experiments/test_run_folder.py -k first_count"),
     Mutant(E, "what is said of a step may be anything", "return {*normalize(said[\"of\"] or said[\"own\"]).split()} <= {*normalize(question).split(), \"official\"}", "return True", "tests/evaluation/grading/test_roles_in_answers.py"),
 )
