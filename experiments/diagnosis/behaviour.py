@@ -268,7 +268,6 @@ def _says(case: Case, answer: str) -> bool:
         return False
     graded = (grade(answer, "stop", p.answer, p.answer_type, p.aliases, question=p.question) for p in earlier)
     return any(found.outcome == "correct" for found in graded)
-    )
 
 
 def _names(answer: str, name: str) -> bool:
