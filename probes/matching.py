@@ -119,7 +119,9 @@ class Matched:
         if groups < dependence.FEWEST:
             few = how_many(groups, "cluster")
             return f"no test: the cases of all pairs are of {few}, and {dependence.FEWEST} are needed"
-        most = smallest_detectable(n, error=math.sqrt(2 / dependence.effective(labels)), freedom=groups - 1.0)
+        # Where labels cross there may be more of them than pairs.
+        error, freedom = math.sqrt(2 / dependence.effective(labels)), min(groups, n) - 1.0
+        most = smallest_detectable(n, error=error, freedom=freedom)
         return f"smallest detectable effect {least:.2f} to {most:.2f} sd, by how alike pairs are that share something"
 
 

@@ -139,7 +139,9 @@ def verdict(
     raw = _over(cells, lambda c: _concordance(c, measure), 0.0 if measure == "trend" else 0.5)
     if not raw.each:
         raise NoCasesError(f"{quantity}: no training has {FEWEST} scores at each of its levels")
-    clusters = dependence.count(next(iter(cells.values())).near or seen.case)
+    # Each case once: facts that only the trainings and levels of one case share would count as its clusters.
+    labels = next(iter(cells.values())).near or list(dict.fromkeys(seen.case))
+    clusters = min(dependence.count(labels), len(labels))
     few = clusters < FEWEST_CASES
     low, high = (math.nan, math.nan) if few else raw.interval()
     facing = 1 if expected == "increasing" else -1

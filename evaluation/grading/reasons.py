@@ -3,10 +3,12 @@
 from ..sandbox.results import NOT_RUN
 
 NOT_OF_THE_ANSWER = (
-    "error", "judge", "score", "stored verdict", "math-verify needs", *(f"code: {reason}" for reason in NOT_RUN)
+    "error", "judge", "score", "not scored", "partially correct", "stored verdict", "doubt", "math-verify needs",
+    *(f"code: {reason}" for reason in NOT_RUN),
 )  # fmt: skip
 """Beginnings of reasons that say nothing about the response: failed asks (``error: timeout``), judges without a
-verdict, scores of other programs that are none, and what this machine did not run.
+verdict, scores of other programs that are none or between right and wrong, answers whose grade is doubted
+(``grading_error``), and what this machine did not run.
 
 Only these are listed, so that a new reason of the rules counts as the response's own without being added anywhere.
 """

@@ -258,6 +258,8 @@ def test_a_run_that_a_server_answered_can_be_probed_by_another_engine(before: di
 def test_options_as_a_run_keeps_them_can_be_given_again() -> None:
     made = Config(model="organism:none", benchmark="b", probes=())
     assert Config(**made.as_config()) == made
+    kept = {"engine": "openai", "base_url": "http://h/v1", "vllm_timeout": 60.0}  # which was not refused at first
+    assert Serving.read(kept).vllm_timeout == 60
 
 
 @pytest.mark.parametrize(

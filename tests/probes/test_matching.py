@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from itertools import permutations
 from typing import Any
@@ -336,3 +337,13 @@ def test_a_note_says_what_pairs_can_show_that_share_clusters(per: int, said: tup
     else:
         expected = "no test: the cases of all pairs are of 4 clusters, and 5 are needed"
     assert expected in match(cases).note
+
+
+def test_the_ends_of_what_pairs_can_show_are_in_order_where_they_have_more_facts_than_there_are_pairs() -> None:
+    facts = {"f0": "bc", "s0": "ce", "f1": "bd", "s1": "ab"}
+    cases = [
+        replace(example(case, "failure" if case[0] == "f" else "success"), crossed=tuple(names))
+        for case, names in facts.items()
+    ]
+    low, high = re.findall(r"effect ([\d.]+) to ([\d.]+) sd", match(cases).note)[0]
+    assert float(low) <= float(high), match(cases).note

@@ -110,6 +110,13 @@ def test_fewer_than_five_clusters_of_cases_have_no_interval_and_say_nothing() ->
         row = verdict(Observations(training, dose, [hash(c) % clusters for c in case], value))
         assert row["verdict"].startswith("cannot say: 4 clusters") == (clusters == 4)
         assert np.isnan(row["low"]) == np.isnan(row["high"]) == (clusters == 4)
+    own = {c: frozenset({c, f"also {c}"}) for c in case}  # two facts of each case, which are shared in none or a chain
+    chain = {c: frozenset({i, i + 1}) for i, c in enumerate(own)}
+    kept = [i for i, c in enumerate(case) if c in list(own)[:4]]
+    for labels in (own, chain):
+        of = [labels[case[i]] for i in kept]
+        row = verdict(Observations([training[i] for i in kept], [dose[i] for i in kept], of, value[kept]))
+        assert row["verdict"].startswith("cannot say: 4 clusters") and np.isnan(row["low"]), row
 
 
 def test_no_needs_an_interval_within_the_bounds_and_is_not_what_is_left_when_nothing_is_found() -> None:
