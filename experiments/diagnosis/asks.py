@@ -278,12 +278,20 @@ class Heard:
 
 
 def heard(variants: Sequence[Variant], found: Evaluation | RunData) -> dict[str, Heard]:
-    """The answers by id of the variant's case, in this evaluation or in an evaluated run."""
+    """The answers by id of the variant's case, in this evaluation or in an evaluated run.
+
+    A whole may be in the words of a part's paraphrase. If the original case has that paraphrase wrong, the part is not
+    known in these words, and counts as wrong for this variant.
+    """
     rows: dict[str, dict[str, Graded]] = {v.case.id: {} for v in variants}
     for row in found.graded:
         if row.case in rows:
             rows[row.case][row.role] = row
     by_id = {v.case.id: v for v in variants}
+    for id, variant in by_id.items():
+        reworded = rows.get(variant.source, {}).get(variant.wording or "")
+        if reworded is not None and reworded.outcome != "correct":
+            rows[id][reworded.role.partition(":paraphrase:")[0]] = reworded
 
     def of(id: str, source: Mapping[str, Any]) -> dict[str, Any]:
         return {role: source[str(row.ask)] for role, row in rows[id].items() if row.ask in source}

@@ -10,6 +10,10 @@ from .evidence import Behaviour, Inside, Tally
 from .readings import Held, readable
 from .thresholds import FEWEST, FEWEST_DIFFERENT, both_selected, demonstrated, from_elsewhere, mostly
 
+LATE = (
+    "where the answer is decided, the own part's state mends only in the later layers, and there an answer's own state "
+    "mends whatever the cause is"
+)
 MORE = "more variants with parts that the model knows (meta.variants of the case)"
 
 
@@ -68,11 +72,12 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
             "tested; evaluate more cases"
         )
     shown = demonstrated(decision) or arrives
+    later = inside.test("own:later")
     if not shown and demonstrated(entity):
-        return (
-            "the own part's state mends where the bridge is asked about, but not where the answer is decided: more "
-            "than the bridge is wrong"
-        )
+        asked = "the own part's state mends where the bridge is asked about"
+        if mostly(later.own):
+            return f"{asked}; {LATE}"
+        return f"{asked}, but not where the answer is decided: more than the bridge is wrong"
     few = shown and not rule_inside.usual(inside)
     if few and inside.worked < FEWEST_DIFFERENT:
         return f"all failing variants have the same right answer, so one error may come back in them: {MORE}"
@@ -108,4 +113,12 @@ def open_question(found: Behaviour, inside: Inside | None, held: Sequence[Held] 
         if mostly(Tally(found.n, found.variants + 1 - found.unknown)):
             return f"only {found.settings()}: {MORE}"
         return f"only {found.settings()}, so in similar questions the bridge is computed"
-    return "no intervention mends most variants beyond its controls: a cause outside the list, or several causes"
+    if inside.n < FEWEST:
+        return f"only {inside.n} of {found.n} failing variants could be opened: {MORE}"
+    if shown:
+        return (
+            "the own part's state mends where the answer is decided, but other changes or readings leave open whether "
+            "the bridge is computed"
+        )
+    nothing = "intervention mends most variants beyond its controls: a cause outside the list, or several causes"
+    return f"{LATE}; no other {nothing}" if demonstrated(later) else f"no {nothing}"

@@ -36,6 +36,8 @@ class Variant:
     edit: str
     """The change; ``original`` for the case itself."""
     keeps_gold: bool = True
+    wording: str | None = None
+    """The role in which the original case is asked a part in the words of this whole; None if they are not a part's."""
 
     @property
     def source(self) -> str:
@@ -121,7 +123,10 @@ def _of_chain(case: Case, mates: Sequence[Case], rng: random.Random) -> Iterator
     swapped = [Variant(m, f"the case {m.id} instead", False) for m in like]
     meta = {**case.meta, "phrase": phrase_of(case)}  # the other wordings contain it too
     meta.pop("relation", None)
-    reworded = [Variant(replace(case, question=text, meta=meta), "other words") for text in reworded_wholes(case)]
+    reworded = [
+        Variant(replace(case, question=text, meta=meta), "other words", wording=role)
+        for text, role in reworded_wholes(case).items()
+    ]
     for pair in zip_longest(reworded[:2], swapped):
         yield from (v for v in pair if v is not None)
 
@@ -146,17 +151,21 @@ def phrase_of(case: Case) -> str | None:
     return None
 
 
-def reworded_wholes(case: Case) -> list[str]:
-    """The whole in the words of the last part's paraphrases."""
+def reworded_wholes(case: Case) -> dict[str, str]:
+    """The whole in the words of the last part's paraphrases, each with the role of that paraphrase."""
     phrase = phrase_of(case)
     if phrase is None:
-        return []
+        return {}
     bridge = case.parts[0]
     names = "|".join(re.escape(n) for n in sorted((bridge.answer, *bridge.aliases), key=len, reverse=True))
     pattern = re.compile(rf"(?:\b(?:the|an?) )?(?<!\w)(?:{names})(?!\w)", re.IGNORECASE)
-    made = (pattern.sub(lambda _: str(phrase), p, count=1) for p in case.parts[1].paraphrases)
-    found = [text[:1].upper() + text[1:] for text in made if plain(phrase) in plain(text)]
-    return [text for text in dict.fromkeys(found) if text != case.question]
+    made = [pattern.sub(lambda _: str(phrase), p, count=1) for p in case.parts[1].paraphrases]
+    found: dict[str, str] = {}
+    for i, text in enumerate(made):
+        if plain(phrase) in plain(text):
+            found.setdefault(text[:1].upper() + text[1:], f"part:1:paraphrase:{i}")
+    found.pop(case.question, None)
+    return found
 
 
 def as_row(variant: Variant) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from ..run.summary import diagnosed_failures, of_known_parts
 
 UNNAMED = ("fragile", "undetermined")
 """Results of a diagnosis that name no cause."""
+AT_ONCE = 3
+"""Up to this many equally frequent causes are named in one sentence; of more, only the number is given."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +40,9 @@ class Causes:
     """The causes of a run's failures, as the page shows them."""
 
     because: str
-    """The most frequent cause, in words; empty if none was asked for."""
+    """The most frequent cause (or several, if they are equally frequent), in words; empty if none was asked for."""
     named: tuple[CauseShare, ...]
-    """The causes that interventions show, the most frequent first."""
+    """The causes that answers or interventions show, the most frequent first."""
     unnamed: tuple[CauseShare, ...]
     """The results that name no cause."""
     n: int
@@ -59,7 +61,7 @@ class Causes:
 
     @property
     def n_named(self) -> int:
-        """How many failures have a cause that interventions show."""
+        """How many failures have a cause that answers or interventions show."""
         return sum(share.count for share in self.named)
 
 
@@ -99,18 +101,25 @@ def by_case(run: RunData) -> dict[str, Any]:
 
 
 def _because(diagnosis: Diagnosis | None) -> str:
-    """The most frequent cause, with the number of cases that show it, of all that were diagnosed."""
+    """The most frequent causes, with the number of cases that show each, of all that were diagnosed."""
     if diagnosis is None or not diagnosis.verdicts:
         return ""
-    most = next((s for s in diagnosis.causes() if s.cause not in UNNAMED), None)
+    named = [s for s in diagnosis.causes() if s.cause not in UNNAMED]
     n = len(diagnosis.verdicts)
-    if most is None:
+    if not named:
         return f"Why: no cause is shown in {n} of {n} diagnosed failures."
-    ends = "" if most.low is None or most.high is None else f" [{100 * most.low:.0f}, {100 * most.high:.0f}]"
+    most, equal = named[0], [s for s in named if s.count == named[0].count]
+    means = "; ".join(meaning(s.cause) for s in equal)
+    if len(equal) > AT_ONCE:
+        means = f"{len(equal)} causes, equally often"
+    spans = {(s.low, s.high) for s in equal}
+    low, high = spans.pop() if len(spans) == 1 else (None, None)
+    ends = "" if low is None or high is None else f" [{100 * low:.0f}, {100 * high:.0f}]"
     unnamed = sum(s.count for s in diagnosis.causes() if s.cause in UNNAMED)
     share = f"{100 * most.share:.0f}\u00a0%{ends}" + (f"; no cause is shown in {unnamed}" if unnamed else "")
-    lead = "Why" if most.count == n else "Why, as far as it is shown" if unnamed else "Why, most often"
-    return f"{lead}: {meaning(most.cause)} ({most.count} of {n} diagnosed failures: {share})."
+    lead = "Why" if len(equal) * most.count == n else "Why, as far as it is shown" if unnamed else "Why, most often"
+    each = "each " if len(equal) > 1 else ""
+    return f"{lead}: {means} ({each}{most.count} of {n} diagnosed failures: {share})."
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ FAILED, PASSED, UNTESTED = "failed its own test", "passed its own test", "not te
 UNSAID = "its own tests cannot say"
 COUNTED = "counted"
 """The badge of claims about behaviour, which need no probe."""
-SHOWN, UNSHOWN = "shown by interventions", "no cause shown"
+SHOWN, UNSHOWN = "shown by answers or interventions", "no cause shown"
 """The badges of the shares of causes that a diagnosis found."""
 NONE = "none"
 """In place of an interval: too few cases for one, or all values alike."""

@@ -171,10 +171,15 @@ class Diagnosis:
         """The summary as text."""
         out = [f"{self.path}: {self.sentence()}"]
         out += [f"  {share} ({share.interval}): {meaning(share.cause)}" for share in self.causes()]
+        bare: list[str] = []
         for group in ("family", "depth"):
             values = list(dict.fromkeys(s.value for s in self.shares if s.group == group))
             if len(values) > 1:
-                out += [f"  {group} {v}: " + "; ".join(map(str, self.causes(group, v))) for v in values]
+                of = {v: self.causes(group, v) for v in values}
+                out += [f"  {group} {v}: " + "; ".join(map(str, some)) for v, some in of.items()]
+                bare += [s.interval for some in of.values() for s in some if s.low is None or s.high is None]
+        why = (method.removeprefix("no interval: ") for method in dict.fromkeys(bare))
+        out += [f"  shares without an interval: {reason}" for reason in why]
         if ids := self.about.get("left_out"):
             which = ", ".join(ids[:SHOWN]) + (", ..." if len(ids) > SHOWN else "")
             out.append(

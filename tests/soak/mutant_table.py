@@ -567,7 +567,7 @@ MUTANTS = (
     Mutant(X, "what was built is not said", "show(document if json else lines(document), json)", "show(json, document if json else lines(document))", "tests/experiments/test_commands_hand_over.py -k 'prints_its_counts and classification'"),
     Mutant(X, "heads of parts stand before those of compositions", 'sorted(kinds, key=lambda k: k != "composition")', 'sorted(kinds, key=lambda k: k != "composition", reverse=True)', "tests/experiments/figures/test_few_cases.py -k panels_of_heads"),
     # a seventh sample, read from experiments: what nothing noticed
-    Mutant(X, "causes by family are listed of one family", '            if len(values) > 1:\n                out += [f"  {group}', '            if values:\n                out += [f"  {group}', "tests/experiments/test_failing_cases.py -k only_where_there"),
+    Mutant(X, "causes by family are listed of one family", '            if len(values) > 1:\n                of = {v', '            if values:\n                of = {v', "tests/experiments/test_failing_cases.py -k only_where_there"),
     Mutant(X, "another way to write an answer is not asked of a judge", 'aliases=[a for a in row["aliases"].split(" | ") if a], ', "aliases=[], ", "tests/experiments/test_auditing.py -k left_open"),
     Mutant(X, "a name with = in it has no size", 'text.rpartition("=")', 'text.partition("=")', "tests/experiments/studies/test_analyzing.py -k two_models"),
     Mutant(X, "pairs of questions share nothing", 'quoted(counting.given("accuracy", outcomes, items, {})).to_dict()', 'counting.given("accuracy", outcomes, items, {}).to_dict()', "tests/experiments/figures/test_scatters.py -k second_hops"),

@@ -67,7 +67,7 @@ composcope.dossier = (() => {
   // An answer within a sentence: without the full stop after its last word. A letter alone may be an abbreviation (U.S.).
   const inside = (answer) => answer.replace(/([\p{L}\p{N}]{2})\.$/u, "$1");
 
-  // What a failing case answered, and why, as far as interventions show it.
+  // What a failing case answered, and why, as far as answers or interventions show it.
   function because(r) {
     if (!cases.failing(r.run).includes(r.case)) return "";
     const found = cases.cause(r), from = r.origin && r.origin !== UNCLEAR ? ` (${r.origin}${r.detail ? `: ${r.detail}` : ""})` : "";

@@ -245,6 +245,24 @@ def test_like_questions_with_a_wrong_part_are_told_from_those_that_come_out_righ
     assert "1 of 3 settings fail, and in 1 more a part is not right" in behaviour_lines(found)[0]
 
 
+@pytest.mark.parametrize(("outcome", "fails"), [("correct", True), ("incorrect", False), ("invalid", False)])
+def test_a_whole_in_the_words_of_a_paraphrase_that_is_not_answered_right_does_not_fail(
+    outcome: str, fails: bool
+) -> None:
+    group = variants.of(OSLO, WORLD)
+    reworded = [v for v in group if v.edit == "other words"]
+    asked = {a.role: str(a.question) for a in asks.Questions("x", "plain").asks(OSLO, {})}
+    words = [asked[str(v.wording)].replace("Norway", str(variants.phrase_of(OSLO))) for v in reworded]
+    assert words == [v.case.question for v in reworded] and len(set(words)) == 2
+    rows = [Graded(v.case.id, f"part:{i}", "correct", ask="a") for v in group for i in range(2)]
+    rows += [Graded(v.case.id, "whole", "incorrect", ask="a") for v in group]
+    rows += [Graded(OSLO.id, str(v.wording), "correct", ask="a") for v in reworded]
+    rows[-1] = replace(rows[-1], outcome=outcome)  # type: ignore[arg-type]
+    found = asks.heard(group, Evaluation({}, {}, rows, n_asked=0, n_resumed=0))
+    assert [one.fails for one in found.values()] == [v is not reworded[-1] or fails for v in group]
+    assert behaviour.behaviour([*found.values()]).unknown == (not fails)
+
+
 def test_an_earlier_part_that_the_question_names_settles_a_case_only_if_the_run_shares_it() -> None:
     shown = behaviour.shows(heard(OSLO, {"whole": "Norway"}))
     assert shown is not None and (shown.cause, shown.specific) == ("answers-bridge", True)

@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import binom
 
 from composcope.errors import InputError
+from composcope.evaluation import dependence
 from composcope.evaluation.cases import Case
 from composcope.experiments.diagnosis import behaviour, job, rule, rule_inside, thresholds, unsettled, weighing
 from composcope.experiments.diagnosis.evidence import (
@@ -24,7 +25,7 @@ from composcope.experiments.diagnosis.evidence import (
     beyond,
     rare,
 )
-from composcope.experiments.run.diagnosis import Verdict, count
+from composcope.experiments.run.diagnosis import Diagnosis, Verdict, count
 
 from .told import DRAWN, found
 
@@ -311,6 +312,17 @@ def test_shares_of_causes_respect_what_cases_share() -> None:
     alone = {id: replace(case, cluster=None) for id, case in cases.items()}
     shared, apart = (next(s for s in count(verdicts, c) if s.cause == "format") for c in (cases, alone))
     assert apart.interval == "clopper-pearson" != shared.interval and shared.count == apart.count == 12
+
+
+def test_the_summary_says_once_why_shares_of_a_family_have_no_interval() -> None:
+    verdicts = [Verdict(f"c{i}", "format", ()) for i in range(12)]
+    cases = {v.case: Case(v.case, "q", "a", family="fgh"[i % 3], cluster=f"{i % 3} {i % 2}")
+             for i, v in enumerate(verdicts)}  # fmt: skip
+    said = Diagnosis(Path("r"), verdicts, count(verdicts, cases)).lines()
+    reason = dependence.FEW.removeprefix("no interval: ")
+    assert [line.strip() for line in said if reason in line] == [f"shares without an interval: {reason}"]
+    alone = {id: replace(case, cluster=None) for id, case in cases.items()}
+    assert not any(reason in line for line in Diagnosis(Path("r"), verdicts, count(verdicts, alone)).lines())
 
 
 def test_the_plain_wording_is_none_of_the_others() -> None:

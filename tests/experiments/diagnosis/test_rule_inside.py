@@ -484,6 +484,21 @@ def test_what_few_variants_show_and_what_nothing_shows_settles_no_case() -> None
     assert "no decision could be opened" in unsettled.open_question(Behaviour(True, 4, 4, exchanged=Tally(1, 4)), None)
     nothing = Inside(4, {"own:decision": Found("decision:3", Tally(0, 4), pool=Tally(0, 8))}, worked=1)
     assert "no intervention mends most variants" in unsettled.open_question(Behaviour(True, 4, 4), nothing)
+    one = Inside(1, {"own:later": Found("decision:9", Tally(1, 1), foreign=Tally(1, 1), pool=Tally(8, 8))})
+    assert "only 1 of 4" in unsettled.open_question(Behaviour(True, 4, 4), one)
+
+
+@pytest.mark.parametrize("entity", [0, 4])
+@pytest.mark.parametrize("later", [0, 4])
+@pytest.mark.parametrize("decision", [0, 4])
+def test_what_remains_open_denies_no_state_that_mends(entity: int, later: int, decision: int) -> None:
+    mends = {"own:entity": entity, "own:later": later, "own:decision": decision}
+    opened = Inside(4, {name: found(k, pool=0) for name, k in mends.items()} | {"exit": found(4)})
+    assert cause_of(opened) is None
+    said = unsettled.open_question(DRAWN, opened)
+    assert ("only in the later layers" in said) == (later and not decision)
+    assert ("no intervention mends" in said) == (not any(mends.values()))
+    assert ("but not where the answer is decided" in said) == (entity and not later and not decision)
 
 
 def test_a_cell_is_at_the_layer_that_is_put_in_and_says_which_block_loses_what_is_read() -> None:

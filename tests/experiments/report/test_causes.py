@@ -27,6 +27,9 @@ def _verdicts(*named: str) -> list[Verdict]:
         ([("bridge-not-computed", 6), ("undetermined", 2)], 8, "Why, as far as it is shown: "),
         ([("bridge-not-computed", 8)], 8, "Why: "),
         ([("bridge-not-computed", 5), ("near-miss", 3)], 8, "Why, most often: "),
+        ([("format", 4), ("near-miss", 4)], 8, "Why: the answer has the wrong form; the answer contains "),
+        ([(cause, 2) for cause in ("format", "near-miss", "lost", "too-late")], 8, "Why: 4 causes, "),
+        ([("format", 3), ("lost", 3), ("near-miss", 2)], 8, "Why, most often: the answer has the wrong form; a later "),
         ([("undetermined", 5), ("fragile", 3)], 8, "Why: no cause is shown in 8 of 8 diagnosed failures."),
     ],
 )
@@ -37,6 +40,8 @@ def test_the_reason_is_the_most_frequent_cause_with_its_share_of_all_that_were_d
                       [CauseShare("all", "", c, k, n, k / n, 0.1, 0.9, "t") for c, k in shares])  # fmt: skip
     text = spaced(causes._because(found))
     assert text.startswith(said)
+    if shares[0][0] == "format":
+        assert f"(each {shares[0][1]} of 8 diagnosed failures: {100 * shares[0][1] / 8:.0f} % [10, 90])" in text
     if shares[0][0] == "bridge-not-computed":
         k = shares[0][1]
         assert f"({k} of 8 diagnosed failures: {100 * k / 8:.0f} % [10, 90]" in text
