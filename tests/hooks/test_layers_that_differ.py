@@ -110,7 +110,7 @@ def test_a_part_of_the_block_that_neither_attention_nor_mlp_wrote_is_seen_also_w
 
 
 @pytest.mark.parametrize("over", [{}, {"hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 97}])
-def test_a_gemma_4_whose_layers_scale_their_stream_or_have_inputs_of_their_own_is_refused(over: dict[str, int]) -> None:
+def test_a_gemma_4_whose_layers_scale_their_stream_or_have_inputs_of_their_own_is_refused(over: dict[str, Any]) -> None:
     model: Any = tiny("gemma4_text", **over)
     for layer in model.model.layers if not over else ():
         layer.layer_scalar.fill_(0.7)

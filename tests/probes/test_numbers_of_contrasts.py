@@ -362,7 +362,9 @@ def test_maps_of_groups_are_means_over_cases_and_their_difference() -> None:
     assert (row["low"], row["high"]) == pytest.approx(ends) and found.threshold > stats.t.ppf(0.975, 10)
     assert np.isnan(row["effect_low"]) and np.isnan(row["effect_high"])
     assert f"{int((found.p < 0.05).sum())} cells at p < 0.05" in row["note"] and {*axes.values()} == {("layer", "head")}
-    labels = [[f"{g}{max(i, 1)}" for i in range(6)] for g in tables.GROUPS]  # the first two cases of each share one
+    labels: Any = [
+        [f"{g}{max(i, 1)}" for i in range(6)] for g in tables.GROUPS
+    ]  # the first two cases of each share one
     shared = [(replace(e, cluster=name), m) for (e, m), name in zip(maps, labels[0] + labels[1], strict=True)]
     near, _, _ = tables.cell_maps("m", "q", shared, ("layer", "head"), permutations=200, seed=1)
     failure[0] -= 1

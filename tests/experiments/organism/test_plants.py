@@ -195,7 +195,7 @@ def test_what_comes_too_late_is_missing_behind_the_first_block_and_there_behind_
 def test_appended_blocks_change_no_digit_in_any_architecture(base: str) -> None:
     model, tokens = load(weights.path(base), dtype="float32", device="cpu")
     ids = tokens(f"<bos>Question: {benchmarks.mixed(1, 0)[0].question}\nAnswer:", return_tensors="pt")["input_ids"]
-    longer = training.with_blocks(model, 2, 0)
+    longer: Any = training.with_blocks(model, 2, 0)
     assert type(longer) is type(model) and longer.config.num_hidden_layers == recipes.BLOCKS + 2
     for layer in resolve(longer).layers[-2:]:  # what they read is not zero, so that they can be trained
         for up in layer.up:
