@@ -4,7 +4,7 @@ affirms("17 is not a prime number.", "Is 17 a prime number?")  # False
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from . import cues, view
 from .echo import ASKING, ENDING, content, last_question, names_of
@@ -79,6 +79,7 @@ _STEP = re.compile(r"[;:]\s|,?\s(?:so|but|(?:and\s)?then)\s", re.IGNORECASE)
 _NOW_IT = re.compile(r"\A\W*(?:now\s)?(?:it|they)\b", re.IGNORECASE)
 _IT = re.compile(r"\b(?:it|them|they)\b", re.IGNORECASE)
 _ON = re.compile(r"\bon\b(?=(?:\s(?:again|now))?\W*\Z)")
+_WHERE = re.compile(r"\b(?:in|on|at|under|below|above|over|behind|beside|near|inside|outside)\b")
 _WAS = re.compile(
     r"\b(?:was|were|had|used\sto|would|or|if|unless|without|until|before|initially|originally|in\sbetween"
     r"|at\s(?:the\s)?(?:first|start|beginning))\b",
@@ -106,7 +107,7 @@ def affirms(text: str, question: str) -> bool | None:
     question = _IF.sub("", _IS_IT_TRUE.sub("", last_question(question)))
     if still := _STILL.match(question):
         state = content(_ON.sub("lit", question[: still.start("still")] + question[still.end() :]))
-        ends = _ends_so(text, state)
+        ends = _ends_so(text, state, {*_WHERE.findall(question)})
         if ends is not None or (len(state) > 1 and not re.search(rf"\b{still['still']}\b", text)):
             return ends  # else "They are still married" may say it in the words of the question
     question = _not_fronted(_CITY_OF.sub("", question))
@@ -125,7 +126,7 @@ def affirms(text: str, question: str) -> bool | None:
     return concluded[-1] if concluded else said[0][1] if len({v for _, v in said}) == 1 else None
 
 
-def _ends_so(text: str, asked: Sequence[str]) -> bool | None:
+def _ends_so(text: str, asked: Sequence[str], where: Set[str]) -> bool | None:
     """What a text says last of a state that may change; None where that is another state than was asked about."""
     ends, is_it = None, True
     parts = [s for s in view.sentences(view.plain(text)) if not s.endswith("?")]
@@ -134,7 +135,8 @@ def _ends_so(text: str, asked: Sequence[str]) -> bool | None:
         if not _WAS.search(step):
             said = _stance(named, asked, set())
             other = len({*asked} - {*content(named)}) == 1 and _in_order(asked[:1], content(named))
-            ends = (said if is_it or not it else None) if said is not None or other else ends
+            sure = (is_it or not it) and (not where or not (there := {*_WHERE.findall(step)}) or where & there)
+            ends = (said if sure else None) if said is not None or other else ends
         # "Ann shuts the window, so it is closed" says nothing of the door
         is_it = is_it if it else asked[0] in content(step) or bool(_IT.search(step))
     return ends

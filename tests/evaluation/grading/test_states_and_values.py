@@ -47,6 +47,7 @@ UNTOLD = [
     (LIGHT, "The light is on the table."),
     (DOOR, "The door is open. Ann shuts the window, so it is closed."),
     (DOOR, "The door is open or closed."),
+    ("Is the cup still on the table?", "The cup is under the table."),
     (MAYOR, "Mr. Ito was the mayor of Nara until 2012."),
     ("Is Ada still in Europe?", "Ada was in Europe. Ada is in France."),
     (DOOR, "Step 1: Answer: The door is still open.\nFinal Answer: The way is blocked."),
