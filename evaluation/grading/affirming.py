@@ -4,7 +4,7 @@ affirms("17 is not a prime number.", "Is 17 a prime number?")  # False
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from . import cues, view
 from .echo import ASKING, ENDING, content, last_question, names_of
@@ -29,7 +29,8 @@ _PAIRS = (
     "greater smaller, longer shorter, taller shorter, higher lower, older younger, older newer, earlier later, "
     "faster slower, heavier lighter, hotter colder, warmer colder, above below, inside outside, same different, "
     "odd even, prime composite, north south, east west, alive dead, heads tails, open closed, open shut, full empty, "
-    "locked unlocked, up down, left right, win lose, legal illegal, present absent, asleep awake, clean dirty"
+    "locked unlocked, up down, left right, win lose, legal illegal, present absent, asleep awake, clean dirty, "
+    "lit off, lit unlit"
 )
 _OPPOSITES = {frozenset(ENDING.sub("", word) for word in pair.split()) for pair in _PAIRS.split(", ")}
 _REASON = re.compile(r"[,;:]|\s(?:because|since|due\s+to|so|as(?=\s(?:it|they|he|she|there)\b))\b", re.IGNORECASE)
@@ -75,9 +76,17 @@ _IF = re.compile(r",\s(?:if|given|assuming)\s[^?]*")
 """The condition behind a question: "Is Ann taller than Bob, if Ann is 160 cm tall?"."""
 _STILL = re.compile(r"\W*(?:is|are)\s[^?]*?\b(?P<still>still|now)\s", re.IGNORECASE)
 _STEP = re.compile(r"[;:]\s|,?\s(?:so|but|(?:and\s)?then)\s", re.IGNORECASE)
-_NOW_IT = re.compile(r"\W*(?:now\s)?(?:it|they)\b", re.IGNORECASE)
-_WAS = re.compile(r"\b(?:was|were|had|used\sto)\b", re.IGNORECASE)
-"""\"Is the lamp still on?", and the steps of "She turns it off, so it is off; then it's on again."."""
+_NOW_IT = re.compile(r"\A\W*(?:now\s)?(?:it|they)\b", re.IGNORECASE)
+_IT = re.compile(r"\b(?:it|them|they)\b", re.IGNORECASE)
+_ON = re.compile(r"\bon\b(?=(?:\s(?:again|now))?\W*\Z)")
+_WHERE = re.compile(r"\b(?:in|on|at|under|below|above|over|behind|beside|near|inside|outside)\b")
+_WAS = re.compile(
+    r"\b(?:was|were|had|used\sto|would|or|if|unless|without|until|before|initially|originally|in\sbetween"
+    r"|at\s(?:the\s)?(?:first|start|beginning))\b",
+    re.IGNORECASE,
+)
+"""\"Is the lamp still on?", and the steps of "She turns it off, so it is off; then it's on again.", without what holds
+at another time, or may."""
 _OBJECT = 3
 """Most words of an object."""
 _KEPT = 3
@@ -97,7 +106,10 @@ def affirms(text: str, question: str) -> bool | None:
             return not said["no"]
     question = _IF.sub("", _IS_IT_TRUE.sub("", last_question(question)))
     if still := _STILL.match(question):
-        return _ends_so(text, content(question[: still.start("still")] + question[still.end() :]))
+        state = content(_ON.sub("lit", question[: still.start("still")] + question[still.end() :]))
+        ends = _ends_so(text, state, {*_WHERE.findall(question)})
+        if ends is not None or (len(state) > 1 and not re.search(rf"\b{still['still']}\b", text)):
+            return ends  # else "They are still married" may say it in the words of the question
     question = _not_fronted(_CITY_OF.sub("", question))
     asked, names, than = content(question), names_of(question), question.partition(" than ")
     parts = [_not_fronted(_without_others(s, asked)) for s in view.sentences(view.plain(text)) if not s.endswith("?")]
@@ -114,15 +126,19 @@ def affirms(text: str, question: str) -> bool | None:
     return concluded[-1] if concluded else said[0][1] if len({v for _, v in said}) == 1 else None
 
 
-def _ends_so(text: str, asked: Sequence[str]) -> bool | None:
+def _ends_so(text: str, asked: Sequence[str], where: Set[str]) -> bool | None:
     """What a text says last of a state that may change; None where that is another state than was asked about."""
-    ends = None
+    ends, is_it = None, True
     parts = [s for s in view.sentences(view.plain(text)) if not s.endswith("?")]
-    for step in (c for s in parts for c in _STEP.split(s) if not _WAS.search(c)):
-        step = _NOW_IT.sub(asked[0], step) if asked else step
-        said = _stance(step, asked, set())
-        other = len({*asked} - {*content(step)}) == 1 and _in_order(asked[:1], content(step))
-        ends = said if said is not None or other else ends
+    for step in (c for s in parts for c in _STEP.split(s) if asked):
+        it, named = _NOW_IT.match(step), _NOW_IT.sub(asked[0], _ON.sub("lit", step))
+        if not _WAS.search(step):
+            said = _stance(named, asked, set())
+            other = len({*asked} - {*content(named)}) == 1 and _in_order(asked[:1], content(named))
+            sure = (is_it or not it) and (not where or not (there := {*_WHERE.findall(step)}) or where & there)
+            ends = (said if sure else None) if said is not None or other else ends
+        # "Ann shuts the window, so it is closed" says nothing of the door
+        is_it = is_it if it else asked[0] in content(step) or bool(_IT.search(step))
     return ends
 
 

@@ -31,6 +31,7 @@ _MOST = 60
 _LINE = 1000
 _SHORT = 200
 """Characters of an equation."""
+_WHEN = re.compile(r"(?:1\d|20)\d\d|\d{1,2}:\d\d")
 _BRACKETED = re.compile(r"\((?P<letter>[A-Z])\)")
 _SEVERAL = re.compile(
     r"^\W*(?:both\s+|either\s+|options?\s+)?\(?[A-Z]\)?\s*(?:,|/|&|\bor\b|\band\b|,\s*(?:and|or)\b)\s*(?:maybe\s+|possibly\s+|perhaps\s+)?(?:option\s+)?\(?[A-Z]\b\)?(?!\w)(?!\s+[a-z]+ing\b)"
@@ -157,6 +158,8 @@ def kind(text: str, options: _Options) -> str | None:
     if all((day := dates.parse(v)) and day.day for v in values):
         return "date"
     read = {n.value for v in values if formulas.is_plain_number(v) and (n := numbers.parse(v))}
+    if all(_WHEN.fullmatch(v.strip()) for v in values):
+        return None  # "In 1912, 1,500 people died."; "at 4:30 pm"
     return "number" if len(read) == len(values) else None  # 9 is neither of 9 cm and 9 m
 
 

@@ -272,6 +272,8 @@ def _choice(said: Said, asked: Asked) -> Verdict:
         return _boolean(said, replace(asked, golds=(polar,)))
     kind = choices.kind(said.text, given)
     valued = COMPARISONS[kind](said, replace(asked, golds=(dict(given)[wanted],))) if kind else None
+    if valued is not None and valued.reason == "incomplete":
+        valued = None  # "May 2" may be the day of an option with its year
     if found.letter is None:
         return valued if found.reason == "no-answer" else undecided(said.text, found.reason or "no-answer")
     if valued is not None and (found.letter == wanted) != (valued.outcome == "correct"):

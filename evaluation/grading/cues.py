@@ -16,7 +16,7 @@ _WORD = re.compile(
 )
 _REFUSED = re.compile(
     r"\b(?:intermediate|partial|wrong|incorrect|previous|other|possible|alternative|candidate|if|whether|suppose|unless"
-    r"|assuming|verify|check|what|which|how|no|any|another|each|every|this|your|question|follow-?up|multiple|complete)"
+    r"|assuming|verify|check|what|which|how|no|any|another|each|every|this(?!\s(?:the|my|our)\b)|your|question|follow-?up|multiple|complete)"
     r"[ \t*_]+(?:that[ \t]+)?(?:(?:the|my|our|an?)[ \t]+)?(?:(?:final|correct|right|best)[ \t]+)?$",
     re.IGNORECASE,
 )

@@ -67,6 +67,11 @@ _IN_PLACE = re.compile(
     re.IGNORECASE,
 )
 """A question that asks for something at the place where a statement has it: "Ann plays for which club?"."""
+_ENDS_HERE = (
+    r"(?!\w|'s|,?\s(?:or|and)\s)(?=\W*\Z|[,;:]|\s[(\u2013-]"
+    r"|\s(?:in|at|on|since|from|with|as|who|which|when|where|while|during)\b)"
+)
+"""What stands behind a whole name: not "Leeds Beckett", not "the Leeds rival York"."""
 _NEAR = 4
 """Content words before that place that an answer has to repeat."""
 _WORDS = 3
@@ -216,7 +221,7 @@ def fills(text: str, golds: Sequence[str], question: str) -> bool:
     before, what = content(asked["before"]), {*content(asked["what"])}
     for sentence in view.sentences(view.plain(text)):
         for gold in golds if not _NOT.search(sentence) else ():
-            named = re.search(rf"(?<!\w){re.escape(gold)}(?!\w|'s|,?\s(?:or|and)\s)", sentence, re.IGNORECASE)
+            named = re.search(rf"(?<!\w){re.escape(gold)}{_ENDS_HERE}", sentence, re.IGNORECASE)
             said = [w for w in content(sentence[: named.start()]) if w not in what][-_NEAR:] if named else []
             words = iter(before[-len(said) - 1 :])  # an answer may leave one word out
             if len(said) >= _WORDS and all(word in words for word in said):

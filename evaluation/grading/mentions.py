@@ -63,11 +63,17 @@ def _joined(sentence: Sequence[Token], places: Sequence[tuple[int, int]]) -> lis
     for i, j in places:
         between = {t.word for t in sentence[found[-1][1] : i]} if found else set[str]()
         another = found and [t.word for t in sentence[: found[-1][0]]][-1:] == [","]  # "Cy Fox, Ann Lee and Bo Diaz"
-        if between and between <= {",", "and", *ARTICLES} and not another:
+        if between and between <= {",", "and", *ARTICLES} and not another and _begins(sentence, found[-1][0]):
             found[-1] = found[-1][0], j
         else:
             found.append((i, j))
     return found
+
+
+def _begins(sentence: Sequence[Token], place: int) -> bool:
+    """Whether the names at a place can be an answer: "by Ann Lee and Bo Diaz", not "the children of" both."""
+    before = next((t.word for t in reversed(sentence[:place]) if t.word not in ARTICLES), "is")
+    return before in {"is", "are", "was", "were", "by", "in", ":"}
 
 
 def _other_kin(sentence: Sequence[Token], i: int, j: int) -> bool:

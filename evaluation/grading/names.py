@@ -28,8 +28,8 @@ _MARK = re.compile(r"\A\s*(?:\d{1,2}[.)]|[-*\u2022])\s+(?=[^\W\d])")
 """The mark of a list before its first item."""
 _INNER_STOP = re.compile(r"(?:[!?]|(?<=\w\w)\.)(?=\s\w)")
 """A stop inside a name that ends no sentence: "Oklahoma! in Concert", "Bell Bros. Coffee"."""
-_NOTE = re.compile(r"(?<=[a-z]{3})\d{1,2}(?=[.,;]|\Z)")
-"""The number of a footnote behind a word: "It is Vienna1."."""
+_NOTE = re.compile(r"(?<=[a-z]{3})1(?=[.,;]|\Z)")
+"""The number of the first footnote behind a word: "It is Vienna1."; other films have a "Terminator2"."""
 _SPELLED = re.compile(r"(?<![\w-])[^\W\d_](?:-[^\W\d_]){2,}(?![\w-])")
 _SECOND_STEP = re.compile(r"(?:^|\s)2[.)]\s")
 _DENIAL = re.compile(
@@ -347,7 +347,7 @@ def by_surname(sentence: Sequence[Token], gold: str) -> bool:
         alone = before is None or not before.capital or before.word in {*text.TITLES, *view.SENTENCE_WORDS, *name[:-1]}
         if t.capital and t.word == name[-1] and alone:
             after = next((a.word for a in sentence[i + 1 :] if a.is_word), "")
-            return not (len(name) < len(words(gold)) and after in {*text.GENERATIONS, "i"})
+            return len(name) == len(words(gold)) or not re.fullmatch(r"jr|sr|[ivx]+|\d+", after)
     return False
 
 

@@ -18,6 +18,9 @@ from .verdicts import Asked, Said, Verdict, right, undecided, wrong
 from .view import HALF
 
 _ROOT = re.compile(r"\\(?:sqrt|pi|sum|binom)")
+_ASKED_FOR = re.compile(r"\b(?:which|what|whose)\s(?:step|part|case|question)\b", re.IGNORECASE)
+_COLON = re.compile(r"(?<=\d)(\W*):(?=\s)")
+"""The end of a head, which is the answer to "Which step is wrong?": "Step 3: the sign is lost"."""
 _READ = 400
 """Characters of a text that are read as a formula."""
 
@@ -29,6 +32,8 @@ def compare(said: Said, asked: Asked) -> Verdict:
     that has the gold number as something else than what was asked for is undecided.
     """
     said = replace(said, text=units.as_asked(said.text, asked.golds, asked.question))
+    if asked.question and _ASKED_FOR.search(asked.question):
+        said = replace(said, text=_COLON.sub(r"\1.", said.text), rest=_COLON.sub(r"\1.", said.rest))
     found = _compared(said, asked)
     several, q = found is not None and found.reason == "several numbers", asked.question
     lost = found is not None and found.outcome == "incorrect" and not said.cued

@@ -34,7 +34,7 @@ _ABSTAIN = re.compile(
     r"(?:information|details?|data|(?:year|date|number|name)s?)\b"
     rf"|(?:could not|couldn't|cannot|can't) find {_SPECIFIC}(?:information|details?)\b"
     r"|(?:is |are )?no (?:specific|direct|explicit) (?:mention|information)\b"
-    r"|(?:do(?:es)? not|don't|doesn't) (?:[a-z]+ly )?answer (?:the|this|that|your) question\b"
+    r"|(?:do(?:es)? not|don't|doesn't) (?:[a-z]+ly )?answer (?:the|this|that|your) question\b(?! directly)"
     r"|(?:is |are )?(?:insufficient|not enough|no) (?:information|evidence(?!\s(?:that|to\ssuggest)\b)|data|context)"
     r"|(?:is )?(?:unknown|undetermined|indetermin(?:ate|able)|inconclusive)|n/a\b|(?-i:NA|na)\b|is unclear"
     r"|is not (?:given|known|provided|specified|mentioned|stated))",
@@ -366,13 +366,16 @@ def short_names(gold: str, question: str | None, said: str = "") -> list[str]:
 
 
 def without_generation(name: Sequence[str]) -> Sequence[str]:
-    """The words of a full name without "Jr." or a number behind it: "Ann Lee III"."""
-    return name[:-1] if len(name) > 2 and name[-1] in GENERATIONS else name
+    """The words of a full name without "Jr.", or a number behind three words: "Ann May Lee III", not "Toy Story 3"."""
+    full = sum(word not in TITLES for word in name) > (2 if name[-1:] and name[-1] in ("jr", "sr") else 3)
+    return name[:-1] if full and name[-1] in GENERATIONS else name
 
 
 def part_of(given: str, gold: str) -> bool:
     """Whether an answer is the end of a longer name ("Einstein" for "Albert Einstein"), or a fuller form of it."""
-    short, long = normalize(given).split(), [*without_generation(normalize(gold).split())]
+    short, full = normalize(given).split(), normalize(gold).split()
+    long = [*without_generation(full)]
+    short = short[:-1] if len(long) < len(full) and short[-1:] == full[-1:] else short  # "Martin King Jr."
     if 1 < len(long) < len(short):
         # "Lawrence Augustine Washington" for "Lawrence Washington"
         return short[0] == long[0] and short[-1] == long[-1]

@@ -275,6 +275,8 @@ _REPEATED = re.compile(r"\.\d*?(\d)\1{2,}(\d?)\Z")
 """The same digit three times or more at the end, and perhaps the same one rounded."""
 _ROUNDED = range(1, 9)
 """Decimals of a gold answer that may have been rounded."""
+_EXACT = 2
+"""Halves, as 12.5, are as often exact as rounded."""
 _THREE = 100
 """A rounded answer has three digits or more."""
 _SHOWN = 12
@@ -294,7 +296,7 @@ def rounds_to(said: Number, gold: Number) -> bool:
     value, right = (n.value * 100 if n.percent else n.value for n in (said, gold))
     value = value * said.factor / unit.factor if said.dimension else value
     digits = next((n for n in _ROUNDED if (right * 10**n).denominator == 1), 0)
-    if not digits or right.denominator == 1 or abs(right) * 10**digits < _THREE:
+    if not digits or right.denominator <= _EXACT or abs(right) * 10**digits < _THREE:
         return False
     return (value * 10**digits).denominator != 1 and _repeats(value) and _to_digits(value, digits) == right
 

@@ -26,6 +26,9 @@ TEXTS = [
     (WRITER, WRITERS, "It was written by Tom Hall, Ann Boyd and Ben Carr.", NONE),
     (WRITER, WRITERS, "Tom Hall was succeeded by Ann Boyd and Ben Carr.", NONE),
     (WRITER, WRITERS, "It was not written by Ann Boyd and Ben Carr.", WRONG),
+    (WRITER, WRITERS, "The children of Ann Boyd and Ben Carr wrote it.", NONE),
+    (WRITER, WRITERS, "It was written by Tom Hall for Ann Boyd and Ben Carr.", NONE),
+    (WRITER, WRITERS, "Tom Hall met Ann Boyd and Ben Carr.", NONE),
     (TEAM, ("Hill Racing",), "The answer is Penn, Kraco-Lee, Haas/Ford, and Hill Racing.", NONE),  # one of a list
     (TEAM, ("Hill Racing",), "Penn, Haas, and Hill Racing won only once.", NONE),
     (TEAM, ("Hill Racing",), "The teams are Penn, Haas, and Hill Racing.", NONE),
@@ -48,6 +51,9 @@ TEXTS = [
     (PLAYS, ("Leeds",), "Ann Lee is a Welsh guard who plays for York and not for Leeds.", WRONG),
     (PLAYS, ("Leeds",), "Ann Lee is a Welsh guard who plays for Leeds's rival York.", NONE),
     (PLAYS, ("Leeds",), "Ann Lee is a Welsh guard who plays for Leeds or York.", NONE),
+    (PLAYS, ("Leeds",), "Ann Lee is a Welsh guard who plays for Leeds Beckett.", NONE),
+    (PLAYS, ("Leeds",), "Ann Lee is a Welsh guard who plays for the Leeds rival York.", NONE),
+    (PLAYS, ("Leeds",), "Ann Lee is a Welsh guard who plays for Leeds in Yorkshire.", RIGHT),
     (SHOW, ("Cats",), "It is a show by Howard Ash, whose first work with Alan Moor was the 1979 musical Cats.", RIGHT),
     (SHOW, ("Cats",), "It is a show by Howard Ash, whose second work with Alan Moor was the 1979 musical Cats.", NONE),
     (SHOW, ("Cats",), "It is by Bo, whose first work with Alan Moor was Hair, after the 1979 musical Cats.", NONE),
@@ -56,6 +62,7 @@ TEXTS = [
     (CAPITAL, ("Vienna",), "The capital of Austria is Vienna1.", RIGHT),  # a footnote
     (CAPITAL, ("Vienna",), "It is Graz, not Vienna1.", WRONG),
     ("Which system is it?", ("Windows10",), "It is Windows8.", WRONG),
+    ("Which film is it?", ("Terminator",), "It is Terminator2.", NONE),
     (SINGS, ("Ann Vale",), "The Song: Originally sung by Ann Vale.", RIGHT),
     (SINGS, ("Ann Vale",), "Bo Fox sings to Ann Vale.", NONE),
     (KING, ("Henry VIII",), "Henry VIII's men did it.", NONE),  # a king's number with another ending
@@ -73,6 +80,11 @@ TEXTS = [
     ("Who plays Noah?", ("Robert Gill Hale IV",), "Robert Gill Hale III", WRONG),
     ("Who plays Noah?", ("Pope John Paul II",), "John Paul I", WRONG),
     ("Which film is it?", ("Toy Story 3",), "It is Toy Story 2.", WRONG),
+    ("Which game is it?", ("Final Fantasy IV",), "It is Fantasy Zone.", WRONG),
+    ("Which film is it?", ("Star Wars Episode IV",), "It is Star Wars Episode V.", WRONG),
+    ("Which war ended in 1945?", ("World War II",), "World War", WRONG),
+    ("Who visited Poland?", ("Pope John Paul II",), "Pope Paul VI", WRONG),
+    ("Who spoke?", ("Martin Luther King Jr.",), "Martin King Jr.", NONE),
 ]
 LISTS = [
     ("list", BORDERS, "Russia, People's Republic of China", "China and Russia", NONE),  # parts of names

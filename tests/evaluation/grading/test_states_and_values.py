@@ -10,6 +10,7 @@ RIGHT, WRONG, OPEN = "correct", "incorrect", "invalid"
 
 DOOR = "A door is open. Ann closes it. Ben opens it. Is the door still open?"
 LAMP = "Is the lamp still lit?"
+LIGHT = "Is the light still on?"
 MAYOR = "Is Mr. Ito still the mayor of Nara?"
 GATE = "Is the gate now locked?"
 # (question, reply, what the reply says)
@@ -29,10 +30,24 @@ STATES = [
     (MAYOR, "Mr. Ito is no longer the mayor of Nara; Ms. Abe is the mayor of Nara.", "no"),
     (GATE, "The gate was locked; then Joe unlocked it, so it is unlocked.", "no"),
     (GATE, "The gate is locked.", "yes"),
+    (DOOR, "The door is open at the end because Ben opens it. It is closed only at first.", "yes"),
+    (DOOR, "The door is closed now, but it is open at the start.", "no"),
+    (DOOR, "The door is open. Without Ben, the door is closed.", "yes"),
+    (LAMP, "The lamp is lit.", "yes"),
+    (LIGHT, "The light is still on.", "yes"),
+    (LIGHT, "The light was on, but now it's off.", "no"),
+    (LIGHT, "She turns it off. He turns it on, so it is on.", "yes"),
+    ("Is it still raining?", "It is still raining.", "yes"),
+    ("Is it still raining?", "It is not raining.", "no"),
+    ("Is Bo still married to Ann?", "They are still married.", "yes"),
 ]
 UNTOLD = [
     (DOOR, "The door may be open."),
     (LAMP, "The lamp is lit. The lamp is now green."),
+    (LIGHT, "The light is on the table."),
+    (DOOR, "The door is open. Ann shuts the window, so it is closed."),
+    (DOOR, "The door is open or closed."),
+    ("Is the cup still on the table?", "The cup is under the table."),
     (MAYOR, "Mr. Ito was the mayor of Nara until 2012."),
     ("Is Ada still in Europe?", "Ada was in Europe. Ada is in France."),
     (DOOR, "Step 1: Answer: The door is still open.\nFinal Answer: The way is blocked."),
@@ -86,6 +101,7 @@ def test_options_that_are_numbers_or_days_may_be_said_in_another_notation(
         (PENS, "She has 12 pens. She gets 5 more. Therefore she has 17 pens."),
         (DAYS, "Today is 03/04/2015. Therefore tomorrow is 03/05/2015."),
         (LENGTHS, "It is 9 long."),
+        (("2 May 2020", "3 May 2020"), "May 2"),
     ],
 )
 def test_an_option_that_is_only_named_on_the_way_to_another_value_is_not_chosen(
@@ -93,6 +109,21 @@ def test_an_option_that_is_only_named_on_the_way_to_another_value_is_not_chosen(
 ) -> None:
     given = tuple(zip("ABCD", options, strict=False))
     assert grade(reply, "stop", "A", "choice", options=given, question="Which one is it?").outcome == OPEN
+
+
+@pytest.mark.parametrize(
+    ("options", "reply"),
+    [
+        (("1912", "1915", "1918"), "In 1912, 1,500 people died when it sank."),
+        (("4:30", "5:15", "6:00"), "It leaves at 4:30 pm."),
+    ],
+)
+def test_other_numbers_beside_a_year_or_time_that_is_an_option_decide_nothing(
+    options: tuple[str, ...], reply: str
+) -> None:
+    given = tuple(zip("ABC", options, strict=True))
+    outcomes = [grade(reply, "stop", c, "choice", options=given, question="When was it?").outcome for c in "ABC"]
+    assert outcomes == [RIGHT, WRONG, WRONG]
 
 
 # (what a program comes to, gold answer, expected)
@@ -106,6 +137,8 @@ PRINTED = [
     ("1 / 7", "0.14", WRONG),
     ("1571405 / 15", "104760.33", RIGHT),
     ("1571405 / 15", "104760.53", WRONG),
+    ("137 / 11", "12.5", WRONG),  # a half is exact
+    ("12.3333333333333", "12.3", RIGHT),
 ]
 
 
@@ -121,5 +154,10 @@ def test_the_numbers_of_steps_and_remarks_about_an_answer_are_no_answers() -> No
     steps = "Step 1: Count the pens.\nStep 2: Count the pencils.\nStep 3: Give the sum."
     assert grade(steps, "stop", "3", "number", question="How many pens and pencils are there?").outcome == OPEN
     assert grade("Step 2: We have 5.\nStep 3: So 4 are left.", "stop", "4", "number").outcome == RIGHT
+    for asked, reply in (("Which step is wrong?", "Step 3: The sign."), ("In which part is it?", "Part 3: At sea")):
+        assert grade(reply, "stop", "3", "number", question=asked).outcome == RIGHT
+    assert grade("After this the answer is 4, of 9.", "stop", "4", "number").outcome == RIGHT
+    unsure = "The text does not answer the question directly; adding 5 and 3 gives 8."
+    assert grade(unsure, "stop", "8", "number").outcome == RIGHT
     looping = "The answer is 90.\n" + 6 * "This answer is correct.\n"
     assert [grade(looping, "length", gold, "number").outcome for gold in ("90", "91")] == [RIGHT, WRONG]
