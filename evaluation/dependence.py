@@ -224,14 +224,17 @@ def difference(first: ArrayLike, second: ArrayLike, labels: tuple[Labels, Labels
         method = "Welch t" if alone(names) else CLUSTERED
         if any(fit.error > 0 for fit in found):  # else no case or cluster differs from another: nothing is known
             found = _of_a_rate(found[0], a, (a, b)), _of_a_rate(found[1], b, (a, b))
-        fit, (fewest, most) = _sum_of(found[0], found[1], method), sorted((a.size, b.size))
-        if method == CLUSTERED or fewest >= FEWEST or most < 2 * fewest:
-            return fit
-        # A few cases may by chance hardly differ, and Welch's degrees of freedom are then those of the many.
-        return fit._replace(freedom=min(fit.freedom, max(fewest - 1.0, 1.0)))
+        fit = _sum_of(found[0], found[1], method)
+        return fit if method == CLUSTERED else fit._replace(freedom=of_the_few(fit.freedom, a.size, b.size))
     inside = np.r_[np.ones(a.size), np.zeros(b.size)]
     fit = regression(np.r_[a, b], np.column_stack([inside, np.ones(inside.size)]), names)
     return fit._replace(clusters=min(map(len, own)))
+
+
+def of_the_few(freedom: float, n: int, m: int) -> float:
+    """Welch's degrees of freedom; a few cases may by chance hardly differ, and these are then those of the many."""
+    fewest, most = sorted((n, m))
+    return freedom if fewest >= FEWEST or most < 2 * fewest else min(freedom, max(fewest - 1.0, 1.0))
 
 
 def _of_a_rate(fit: Fit, values: Array, sides: tuple[Array, Array]) -> Fit:

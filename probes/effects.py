@@ -227,7 +227,8 @@ def smallest_detectable(
     n: int, m: int | None = None, *, alpha: float = 0.05, power: float = 0.8, error: float | None = None,
     freedom: float | None = None,
 ) -> float:  # fmt: skip
-    """Smallest standardized effect that a two-sided t test finds with the given power: what a null result excludes.
+    """Smallest standardized effect that a two-sided t test (Welch's, of two groups) finds with the given power: what a
+    null result excludes.
 
     ``m`` is the second group's size; None for a paired or one-sample test. Where cases share anything give the
     ``error`` of the difference in standard deviations and its degrees of ``freedom``. Infinite where no test is
@@ -235,7 +236,7 @@ def smallest_detectable(
     """
     if n < 2 or (m is not None and m < 2) or (error is not None and not 0 < error < float("inf")):
         return float("inf")
-    plain = (1 / np.sqrt(n), n - 1.0) if m is None else (np.sqrt(1 / n + 1 / m), n + m - 2.0)
+    plain = (1 / np.sqrt(n), n - 1.0) if m is None else _of_two(n, m)
     scale, df = plain if error is None or freedom is None else (error, freedom)
     beyond = float(stats.t.ppf(1 - alpha / 2, df))
 
@@ -248,3 +249,10 @@ def smallest_detectable(
         high *= 2
     root: Any = brentq(gap, 1e-6, high) if gap(high) >= 0 else float("inf")
     return float(root)
+
+
+def _of_two(n: int, m: int) -> tuple[float, float]:
+    """The error of a difference in standard deviations and Welch's degrees of freedom, of groups with one spread."""
+    a, b = 1 / n, 1 / m
+    freedom = (a + b) ** 2 / (a**2 / (n - 1) + b**2 / (m - 1))
+    return float(np.sqrt(a + b)), dependence.of_the_few(freedom, n, m)

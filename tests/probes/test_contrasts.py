@@ -244,6 +244,10 @@ def test_smallest_detectable_effect_is_found_with_the_stated_power() -> None:
     rng = np.random.default_rng(1)
     hits = sum(stats.ttest_ind(rng.normal(g, 1, 25), rng.normal(0, 1, 25)).pvalue < 0.05 for _ in range(1000))
     assert 0.76 < hits / 1000 < 0.84
+    for n, m in ((3, 40), (5, 40)):
+        g_few = effects.smallest_detectable(n, m)
+        hits = sum(effects.difference_fit(rng.normal(g_few, 1, n), rng.normal(0, 1, m)).p < 0.05 for _ in range(1000))
+        assert 0.76 < hits / 1000 < 0.84, (n, m, hits)
     assert effects.smallest_detectable(1, 5) == float("inf")
     assert (
         effects.smallest_detectable(25, 25, power=0.5) < 0.6 < g < 0.9 < effects.smallest_detectable(25, 25, power=0.95)

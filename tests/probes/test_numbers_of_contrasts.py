@@ -140,9 +140,9 @@ def test_cliffs_delta_is_the_share_above_less_the_share_below(a: list[float], b:
 
 
 def test_the_smallest_detectable_effect_is_that_of_the_power_formula() -> None:
-    for n, m in ((10, 20), (5, None), (50, 50)):
+    for n, m, welch in ((10, 20, 18.1059), (5, None, None), (50, 50, 98), (40, 3, 2), (4, 7, 6.3684)):
         d = effects.smallest_detectable(n, m)
-        df, scale = (n - 1, 1 / math.sqrt(n)) if m is None else (n + m - 2, math.sqrt(1 / n + 1 / m))
+        df, scale = (n - 1, 1 / math.sqrt(n)) if m is None else (welch, math.sqrt(1 / n + 1 / m))
         t = stats.t.ppf(0.975, df)
         assert stats.nct.sf(t, df, d / scale) + stats.nct.cdf(-t, df, d / scale) == pytest.approx(0.8)
     assert effects.smallest_detectable(10, 20, power=0.9) > effects.smallest_detectable(10, 20)
