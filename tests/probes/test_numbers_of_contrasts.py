@@ -368,7 +368,9 @@ def test_maps_of_groups_are_means_over_cases_and_their_difference() -> None:
     shared = [(replace(e, cluster=name), m) for (e, m), name in zip(maps, labels[0] + labels[1], strict=True)]
     near, _, _ = tables.cell_maps("m", "q", shared, ("layer", "head"), permutations=200, seed=1)
     failure[0] -= 1
-    want, other = (map_test(failure, success, permutations=200, seed=1, clusters=c) for c in (labels, (None, None)))
+    want, other = (
+        map_test(failure, success, permutations=200, seed=1, clusters=c) for c in ((labels[0], labels[1]), (None, None))
+    )
     assert near["p.composition"].numpy() == pytest.approx(want.p, abs=1e-6) != pytest.approx(other.p, abs=1e-6)
     few = tables.cell_maps("m", "q", [maps[0], maps[6], maps[7]], ("layer", "head"), permutations=9, seed=1)
     assert "p.composition" not in few[0] and few[2][0]["n"] == 0
