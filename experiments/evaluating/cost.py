@@ -3,6 +3,7 @@
 The cost is computed from cases and tokenizer, without loading weights.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,8 @@ from ..run.checks import role_group
 from .ask_plan import AskPlan, LoadedBenchmark, ask_options, load_benchmark, plan_asks, prompt_lengths
 
 _LONGEST, _SHOWN = 20, 3
+_UNKNOWN = re.compile(r"\bX\b")
+"""How a question stands for the answer of the question before it."""
 
 
 def plan_lines(config: Config, benchmark: LoadedBenchmark | None = None) -> list[str]:
@@ -244,13 +247,16 @@ def depth_notice(cases: Sequence[Case]) -> list[str]:
 def gold_notice(cases: Sequence[Case]) -> list[str]:
     """One line that names the first question that has two gold answers, and how many there are; else empty.
 
-    Of two such answers one is mostly a slip. Where cases give facts first, a question may have another answer in each.
+    Of two such answers one is mostly a slip. Where cases give facts first, or a part that says what X is, a question may
+    have another answer in each.
     """
     seen: dict[Any, tuple[str, Case | Part]] = {}
     other: dict[Any, str] = {}
     for case in cases:
         for role, asked in (("whole", case), *((f"part:{i}", part) for i, part in enumerate(case.parts))):
-            key = (" ".join(asked.question.split()), case.evidence, asked.options, case.unknowable and asked is case)
+            first_parts = tuple(p.question for p in case.parts) if _UNKNOWN.search(asked.question) else ()
+            key = (" ".join(asked.question.split()), first_parts, case.evidence, asked.options,
+                   case.unknowable and asked is case)  # fmt: skip
             place, first = seen.setdefault(key, (f"case {case.id}, {role}", asked))
             if not _golds(first) & _golds(asked):
                 other.setdefault(key, f"{asked.answer!r} (case {case.id}, {role})")

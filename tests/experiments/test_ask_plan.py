@@ -57,6 +57,11 @@ def test_a_question_with_two_gold_answers_is_named_with_both() -> None:
     told = [replace(case("d", "Spain"), evidence=("Porto was sold.",)), Case("e", "A - B?", "1")]
     told.append(Case("f", "A B?", "2"))
     assert gold_notice([*alike, *told]) == []
+    tied = [
+        Case(f"x{n}", "Tom has X pens and gets 1.", str(n + 1), (Part(f"What is {n} + 0?", str(n)),)) for n in (3, 4)
+    ]
+    assert gold_notice(tied) == [], "the value of X is that of the part before it"
+    assert len(gold_notice([*tied, replace(tied[0], id="slip", answer="9")])) == 1
     (line,) = gold_notice([*alike, case("slip", "Spain"), case("twin", "Italy"), *told])
     assert "1 question" in line and "'Portugal' (case a, part:0)" in line and "'Spain' (case slip, part:0)" in line
     for known in ("world", "organism:mixed", "organism:temporal"):
