@@ -247,8 +247,8 @@ def depth_notice(cases: Sequence[Case]) -> list[str]:
 def gold_notice(cases: Sequence[Case]) -> list[str]:
     """One line that names the first question that has two gold answers, and how many there are; else empty.
 
-    Of two such answers one is mostly a slip. Where cases give facts first, or a part that says what X is, a question may
-    have another answer in each.
+    Of two such answers one is mostly a slip. Where cases give facts first, or a part that says what X is, a question
+    may have another answer in each.
     """
     seen: dict[Any, tuple[str, Case | Part]] = {}
     other: dict[Any, str] = {}
