@@ -79,6 +79,7 @@ def test_every_reader_of_documents_names_the_file(read: object, content: bytes, 
         (b"PK\x03\x04\xff", "CSV in UTF-8"),
         (b"PK", "not valid JSON"),
     ],
+    ids=["gzip", "UTF-16", "UTF-16 without a mark", "zip", "letters"],
 )
 def test_a_file_of_another_kind_is_called_by_its_name(content: bytes, said: str, tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
