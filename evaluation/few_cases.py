@@ -1,6 +1,8 @@
 """Limits of functions of rates that a few cases decide about, where a bootstrap has not seen what else there could be.
 
-limits(table, lambda rates: rates[0] - rates[1])  # table: [case rate] of 0 and 1, NaN where a case does not count
+    limits(table, lambda rates: rates[0] - rates[1])  # table: [case rate] of 0 and 1, NaN where a case does not count
+
+``protocols.counting`` widens the interval of a bootstrap to these limits.
 """
 
 from collections.abc import Callable
