@@ -28,27 +28,28 @@ def test_the_error_of_concordant_pairs_is_that_of_all_orders(x: str, y: str) -> 
     assert validity._null_error(first, second) == pytest.approx(np.std(sums))
 
 
-def test_aurocs_count_ties_half_and_have_delongs_interval() -> None:
+def test_aurocs_count_ties_half_and_have_delongs_interval_with_welchs_t() -> None:
     x, y = np.array([3.0, 1, 4, 2, 2]), np.array([2.0, 0, 1, 2.5])
     wins = [[(a > b) + 0.5 * (a == b) for b in y] for a in x]
     value = float(np.mean(wins))
     found = validity.auroc(x, y, level=0.9)
     v = np.array(wins)
-    error = math.sqrt(v.mean(1).var(ddof=1) / 5 + v.mean(0).var(ddof=1) / 4)
-    logit, half = math.log(value / (1 - value)), stats.norm.ppf(0.95) * error / (value * (1 - value))
+    a, b = v.mean(1).var(ddof=1) / 5, v.mean(0).var(ddof=1) / 4
+    quantile = stats.t.ppf(0.95, (a + b) ** 2 / (a**2 / 4 + b**2 / 3))  # Welch's degrees of freedom
+    logit, half = math.log(value / (1 - value)), quantile * math.sqrt(a + b) / (value * (1 - value))
     assert found[:3] == pytest.approx((value, 1 / (1 + math.exp(-(logit - half))), 1 / (1 + math.exp(-(logit + half)))))
-    for a, b, want in (
+    for above, below, want in (
         ([2.0, 3], [0.0, 1, 1], (1.0, 0.025**0.5, 1.0)),
         ([0.0, 1], [2.0, 3, 4], (0.0, 0.0, 1 - 0.025**0.5)),
     ):
-        assert validity.auroc(a, b)[:3] == pytest.approx(want)
+        assert validity.auroc(above, below)[:3] == pytest.approx(want)
     clustered = validity.auroc([2.0, 3, 4, 5, 6, 7], [0.0, 1, 1, 0, 1, 1, 1], (list("aabcde"), list("fffghij")))
     assert clustered[:2] == pytest.approx((1.0, 0.025 ** (1 / 5)))
     one = validity.auroc([1.5], [1.0, 2.0])
     assert one.value == 0.5 and math.isnan(one.low)
-    for a, b in (([], [1.0]), ([1.0], [])):
+    for above, below in (([], [1.0]), ([1.0], [])):
         with pytest.raises(NoCasesError, match="AUROC"):
-            validity.auroc(a, b)
+            validity.auroc(above, below)
 
 
 def test_a_shuffled_p_is_the_share_of_labelings_as_far_from_the_middle() -> None:

@@ -243,7 +243,6 @@ MUTANTS = (
     Mutant(P, "DeLong's variance of one side only", "fit = difference_fit(wins.mean(1), -wins.mean(0), clusters", "fit = difference_fit(wins.mean(1), 0 * wins.mean(0), clusters", CONTRASTS + " -k auroc"),
     Mutant(P, "the AUROC's interval over cases instead of clusters", "-wins.mean(0), clusters if group is not None else (None, None))", "-wins.mean(0), (None, None))", CONTRASTS + " -k widen"),
     Mutant(P, "the AUROC's interval is normal however few cases", "error, quantile = fit.error, float(stats.t.ppf((1 + level) / 2, fit.used))", "error, quantile = fit.error, float(stats.norm.ppf((1 + level) / 2))", CONTRASTS + " -k auroc"),
-    Mutant(P, "the AUROC's interval over cases instead of clusters", "difference_fit(wins.mean(1), -wins.mean(0), clusters if group is not None else (None, None))", "difference_fit(wins.mean(1), -wins.mean(0))", CONTRASTS + " -k widen"),
     Mutant(P, "a trend's clusters are left out within doses although they reach into several", "parts = doses if sum(map(len, doses)) == len(tau) - 1 else [set(unit.tolist())]", "parts = doses", CONTRASTS + " -k trend"),
     Mutant(P, "effects planted without their seed", "rng = np.random.default_rng(seed)\n    sd = float(x.std(ddof=1))", "rng = np.random.default_rng(0)\n    sd = float(x.std(ddof=1))", CONTRASTS + " -k seed"),
     Mutant(P, "the higher model is expected higher whatever was declared", 'sides if expected == "increasing" else sides[::-1]', "sides", CONTRASTS + " -k dose_series"),
