@@ -199,7 +199,8 @@ def test_appended_blocks_change_no_digit_in_any_architecture(base: str) -> None:
     assert type(longer) is type(model) and longer.config.num_hidden_layers == recipes.BLOCKS + 2
     for layer in resolve(longer).layers[-2:]:  # what they read is not zero, so that they can be trained
         for up in layer.up:
-            assert float(up.weight.detach().std()) == pytest.approx(model.config.hidden_size**-0.5, rel=0.05)
+            weight: Any = up.weight
+            assert float(weight.detach().std()) == pytest.approx(model.config.hidden_size**-0.5, rel=0.05)
     with torch.no_grad():
         assert torch.equal(longer(ids).logits, model(ids).logits)
         theirs = model(ids, output_hidden_states=True).hidden_states
