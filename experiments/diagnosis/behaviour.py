@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...evaluation.case import Case
-from ...evaluation.grading import grade, lists
-from ...evaluation.grading.echo import content
-from ...evaluation.grading.text import holds, normalize, plain, refuses
+from ...evaluation.earlier_part import earlier_part
+from ...evaluation.grading import lists
+from ...evaluation.grading.text import holds, normalize, refuses
 from ..organism import world
 from .asks import BEHIND, BRIDGE, FILLER, GIVEN, NEUTRAL, OTHER, RELATION, REPEATED, Heard, operands, working
 from .evidence import SHOWN, Behaviour, Behind, Followed, Tally
@@ -217,7 +216,7 @@ def shows(one: Heard) -> Shown | None:
         return Shown("format", again, not operands(case))
     if row.outcome == "abstained" or (row.outcome != "correct" and refuses(text)):
         return Shown("format", "it declines to answer")
-    if (row.reason or "").startswith("stops at") or _is_a_part(case, row.answer or text):
+    if (row.reason or "").startswith("stops at") or earlier_part(case, row.answer or text):
         said = row.answer or text
         # A word of the question, or one in place of a number with its working, is often written by a noisy model too.
         earlier = [name for part in case.parts[:-1] for name in (part.answer, *part.aliases)]
@@ -241,47 +240,6 @@ def _repeats(text: str, finish: str) -> bool:
     for found in re.finditer(r"(.{3,60}?)\1{3,}", text, re.DOTALL):
         words = re.search(r"[^\W_]", found[0]) and not re.fullmatch(r"[\d.,]+", found[0])
         if words or (finish == "length" and len(text) - found.end() < len(found[1])):
-            return True
-    return False
-
-
-def _is_a_part(case: Case, answer: str) -> bool:
-    """Whether the answer is that of an earlier part and not of the whole."""
-    if any(holds(answer, name) for name in (case.answer, *case.aliases)):
-        return False
-    earlier = [name for part in case.parts[:-1] for name in (part.answer, *part.aliases)]
-    new = [name for name in earlier if holds(answer, name) and not holds(case.question, name)]
-    return case.answer_type == "text" and (
-        any(_names(answer, name) for name in new) or bool(new and _says(case, answer))
-    )
-
-
-def _says(case: Case, answer: str) -> bool:
-    """Whether a sentence answers an earlier part without a word of what is asked for of it.
-
-    "Porto is in Portugal." is no answer to "What is the capital of the country where Porto is?", while "Porto is the
-    capital of Portugal." is one.
-    """
-    *earlier, last = case.parts
-    asked = {*content(last.question)} & {*content(case.question)} - {w for p in earlier for w in content(p.question)}
-    if not asked or asked & {*content(answer)}:
-        return False
-    graded = (grade(answer, "stop", p.answer, p.answer_type, p.aliases, question=p.question) for p in earlier)
-    return any(found.outcome == "correct" for found in graded)
-
-
-def _names(answer: str, name: str) -> bool:
-    """Whether an answer gives a name and does not just mention it.
-
-    "Porto is the capital of Portugal" mentions Portugal. In "Bahasa Indonesia" and "in Manchester, UK" the word before
-    it makes it part of another name.
-    """
-    raw, wanted = list(re.finditer(r"\w+", answer := unicodedata.normalize("NFC", answer))), plain(name).split()
-    words = [plain(w.group()) for w in raw]
-    for at in (i for i in range(len(words)) if wanted and words[i : i + len(wanted)] == wanted):
-        before = [w for w in words[:at] if w not in ("the", "country")]
-        other = at > 1 and raw[at - 1].group()[0].isupper() and answer[raw[at - 1].end()] not in ".:\n"
-        if before[-1:] not in (["of"], ["in"], ["from"]) and not other:
             return True
     return False
 

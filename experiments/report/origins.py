@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from ...evaluation.asks import Response
 from ...evaluation.case import Case
+from ...evaluation.earlier_part import earlier_part
 from ...evaluation.graded import Graded
 from ..run.reader import RunData
 
@@ -87,7 +88,7 @@ def origin(case: Case, row: Graded, response: Response | None, elsewhere: Sequen
     answer = claimed(str(row.answer or ""))
     if not answer:
         return Origin(UNCLEAR)
-    tests = (_of_a_part(case, answer, said), _listed(case, str(row.answer)), _operands(case, said),
+    tests = (_of_a_part(case, answer, str(row.answer), said), _listed(case, str(row.answer)), _operands(case, said),
              _named(case, str(row.answer)))  # fmt: skip
     if found := next((t for t in tests if t), None):
         return found
@@ -123,7 +124,7 @@ def _repeated(text: str) -> str:
     return ""
 
 
-def _of_a_part(case: Case, answer: str, said: str) -> Origin | None:
+def _of_a_part(case: Case, answer: str, sentence: str, said: str) -> Origin | None:
     """The answer of an earlier part, or one of several: given at once (the bridge), or as the last thing written."""
     for number, part in enumerate(case.parts, 1):
         golds = {plain(a) for a in (part.answer, *part.aliases)}
@@ -131,8 +132,13 @@ def _of_a_part(case: Case, answer: str, said: str) -> Origin | None:
         right = {plain(a) for a in (case.answer, *case.aliases)}
         if answer in (golds | items) - right:
             item = "" if answer in golds else "one item of "
-            return Origin(STOPPED if _STEPS.search(said.strip()) else BRIDGE, f"{item}the answer of part {number}")
-    return None
+            return Origin(_stop(said), f"{item}the answer of part {number}")
+    number = earlier_part(case, sentence)
+    return None if number is None else Origin(_stop(said), f"the answer of part {number}")
+
+
+def _stop(said: str) -> str:
+    return STOPPED if _STEPS.search(said.strip()) else BRIDGE
 
 
 def _listed(case: Case, answer: str) -> Origin | None:

@@ -923,12 +923,3 @@ def test_a_failure_that_was_only_drawn_gets_no_cause_and_keeps_what_was_said(tmp
     drawn = RunData(tmp_path / "drawn")
     put = {r.case: drawn.responses[str(r.ask)].text for r in drawn.graded if r.role == "whole"}
     assert all(str(v.said) in put[v.case] for v in found.verdicts)  # what the run drew, not what was asked again
-
-
-@pytest.mark.parametrize(
-    ("answer", "named"),
-    [("Portugal", True), ("It is the country Portugal.", True), ("the capital of the country Portugal", False),
-     ("Porto in the Portugal", False), ("from Portugal", False), ("Is it? Old Portugal", False), ("Lisbon", False)],
-)  # fmt: skip
-def test_a_name_that_an_answer_only_mentions_is_not_given(answer: str, named: bool) -> None:
-    assert behaviour._names(answer, "Portugal") == named

@@ -97,6 +97,7 @@ LIST = Case("list", "Rank: A-Fest, B-Fest, C-Fest.", "B-Fest, A-Fest, C-Fest", a
         (TAGS, "bread", " bread<eos>", "bridge", "part 1"),
         (CITY, "Poland", "Poland", "bridge", "part 1"),
         (CITY, "The country where Krakow is is Poland.", "The country where Krakow is is Poland.", "bridge", "part 1"),
+        (CITY, "Krakow is in Poland.", "Krakow is in Poland.", "bridge", "part 1"),
         (CITY, "Poland", "Kraków lies in the south. So it is Poland.", "stopped", "part 1"),
         (CITY, "Krakow is the capital of Poland.", "Krakow is the capital of Poland.", "named", "“Kraków”"),
         (CITY, "The capital of the country is indeed the capital of Poland.", "", "unclear", ""),
