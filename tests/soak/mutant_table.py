@@ -358,7 +358,7 @@ MUTANTS = (
     Mutant(X, "the lens speaks for one case", "all(h.above >= READABLE and h.others >= READ for h in here)", "all(h.above >= READABLE for h in here)", WITHIN + " -k lens_reads"),
     Mutant(X, "edits that tell nothing apart speak for a shortcut", "if place >= min(len(said), len(golds)) or said[place] is None or _same(said[place], golds[place]):", "if place >= min(len(said), len(golds)) or said[place] is None:", "tests/experiments/diagnosis/test_shortcuts.py -k tells_nothing"),
     Mutant(X, "false causes as a share of all cases", '"false_causes": _share([(j.plant, j.named != REFUSED) for j in none])', '"false_causes": _share([(j.plant, j.named != REFUSED) for j in judged])', CONFUSED + " -k scores_of_a"),
-    Mutant(X, "a part that the question names counts as the bridge", "if holds(answer, name) and not holds(case.question, name)]", "if holds(answer, name)]", CAUSE + " -k question_names"),
+    Mutant(E, "a part that the question names counts as the bridge", "return holds(answer, name) and not holds(case.question, name)", "return holds(answer, name)", "tests/evaluation/test_earlier_part.py"),
     Mutant(X, "causes drawn from the wrong column", '"cause": s.cause, "value": s.share,', '"cause": s.cause, "value": s.high,', CAUSE + " -k figure_of_causes"),
     Mutant(X, "channels drawn B - A", "found = compare(same.of(counted_rows(a)), same.of(counted_rows(b)), {**b.cases, **a.cases}, a.seed)", "found = compare(same.of(counted_rows(b)), same.of(counted_rows(a)), {**b.cases, **a.cases}, a.seed)", DRAWN + " -k three_channels"),
     Mutant(X, "outcomes as shares of all answers", '"value": counts[role, o] / n, "drawn"', '"value": counts[role, o] / len(run.graded), "drawn"', CONTENTS + " -k outcomes"),
@@ -1251,7 +1251,7 @@ MUTANTS = (
     Mutant(X, 'a rate of zero is no rate', 'return "" if value is None else f"{100 * value:.1f} %"', 'return "" if not value else f"{100 * value:.1f} %"', 'tests/experiments/studies/test_calibration.py -k below_its_heading'),
     Mutant(X, 'the last operation of a working is not compared', 'words = [one.next_value(i)[1] for i in range(1, last)]', 'words = [one.next_value(i)[1] for i in range(1, last - 1)]', 'tests/experiments/diagnosis/test_answers.py -k another_one_is_written'),
     Mutant(X, 'a few variants make a cause certain', 'return round((shown.k + 1) / (shown.n + 2), 2)', 'return round(shown.k / max(1, shown.n), 2)', 'tests/experiments/diagnosis/test_opening.py -k never_certain'),
-    Mutant(X, "a sentence that attempts the whole answers an earlier part", "if not asked or asked & {*content(answer)}:", "if not asked:", CAUSE + " -k by_its_own_text"),
+    Mutant(E, "a sentence that attempts the whole answers an earlier part", "return bool(asked) and not asked & {*content(answer)}", "return bool(asked)", CAUSE + " -k by_its_own_text"),
     Mutant(X, "the time left counts the loading of the model", "first = first or (time.monotonic(), done)", "first = (start, 0.0)", "tests/experiments/test_run_folder.py -k first_count"),
     Mutant(E, "what is said of a step may be anything", "return {*normalize(said[\"of\"] or said[\"own\"]).split()} <= {*normalize(question).split(), \"official\"}", "return True", "tests/evaluation/grading/test_roles_in_answers.py"),
 )
