@@ -142,8 +142,8 @@ def _read_as(whole: str, golds: Sequence[str]) -> str:
     """A text without marks and greeting, and a gold answer that is spelled in it ("e-l-p-p-a") in one piece."""
     plain = _MARK.sub("", view.without_greeting(view.plain(whole)))
     plain = plain if any(map(_NOTE.search, golds)) else _NOTE.sub("", plain)
-    for gold in (g for g in golds if _INNER_STOP.search(g)):
-        plain = re.sub(re.escape(view.plain(gold)), lambda m: _INNER_STOP.sub("", m[0]), plain, flags=re.IGNORECASE)
+    for gold in (view.plain(g) for g in golds if _INNER_STOP.search(g)):
+        plain = re.sub(re.escape(gold), lambda m: _INNER_STOP.sub("", m[0]), plain, flags=re.IGNORECASE)
     known = {gold.strip().lower() for gold in golds}  # not "C-E-G" where the gold answer is written so
     return _SPELLED.sub(lambda m: word if (word := m[0].replace("-", "")).lower() in known else m[0], plain)
 
@@ -285,12 +285,12 @@ def of_another_kind(plain: str, golds: Sequence[str], question: str) -> bool:
     "New York City is in the north" does not say in which state New York City is.
     """
     asked, given = f" {text.normalize(question)} ", f" {text.normalize(plain[:_NEAR])} "
-    held = [f" {text.normalize(gold)} " for gold in golds]
+    held = [name for gold in golds if (name := f" {text.normalize(gold)} ") in given]
     places = [(name, given[m.end() - 1 :].split()) for name in held for m in re.finditer(re.escape(name), given)]
     joined = [
         (len(re.findall(rf"\b{re.escape(g)}\b", plain)), len(re.findall(rf"\b[A-Z]\w+-{re.escape(g)}\b", plain)))
         for g in golds
-        if g[:1].isupper()
+        if g[:1].isupper() and g in plain
     ]
     if any(n for _, n in joined) and all(every == n for every, n in joined):
         return True  # "Austria-Hungary" is not Hungary

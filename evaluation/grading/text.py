@@ -119,8 +119,7 @@ def plain(text: str) -> str:
 
 
 SMALL_WORDS = frozenset("us it in is as at he be am no on so i who me to do my by or".split())
-"""Names that are also small words ("US", the symbol "He", the code "IS"): the capital tells, except at the start of a
-sentence."""
+"""Names that are also small words ("US", the code "IS"): the capital tells, except where a sentence starts."""
 _CODES = frozenset(
     "can are and per nor pan man ben bar fin sin lie jam gin cub ton cod mac sen id ad al ma pa la el de er ha hi va"
     .split()
@@ -217,6 +216,7 @@ def other_marks(said: str, golds: Sequence[str], question: str | None) -> str | 
 
 
 _OF_LETTERS = r"(?:\++|[#\u266d]|-(?=[\s.,;:!)]*\Z))(?!\w)"
+_SIGNED = re.compile(rf"\w{_OF_LETTERS}")
 _SIGNS = re.compile(
     r"(?:(?<![\w.,)])-|\A\W*?-\s)(?=[.\d])|(?<=\d)(?:[.^]|\s?[:/]\s?|,(?=\d{1,2}(?!\d)))(?=\d)"
     rf"|(?<=\d[eE])-(?=\d)|(?<=\w){_OF_LETTERS}|[<>\u2264\u2265\u2260\u00b1\u221a]"
@@ -247,10 +247,10 @@ def _in_other_signs(said: str, golds: Sequence[str]) -> bool:
     for spelled, sign in (("plus|positive", "+"), ("minus|negative", "-"), ("sharp", "#"), ("flat", "\u266d")):
         given = re.sub(rf"\s(?:{spelled})\b", sign, given)
     names = [_with_signs(g).strip().casefold() for g in golds]
-    marked = [re.search(rf"(?<=\w){_OF_LETTERS}", name) is not None for name in names]
-    other = any(re.search(rf"(?<!\w){re.escape(name)}{_OF_LETTERS}", given) for name in names) or any(marked)
-    own = rf"(?<!\w)(?<!\bnot )(?<!\bnot in )(?:{'|'.join(map(re.escape, names))})(?![\w+#\u266d])(?!-\W*\Z)"
-    return other and not re.search(own, given)
+    held = [name for name in names if name in given]  # of hundreds of aliases only these cost a pattern each
+    own = rf"(?<!\w)(?<!\bnot )(?<!\bnot in )(?:{'|'.join(map(re.escape, held))})(?![\w+#\u266d])(?!-\W*\Z)"
+    signed = any(re.search(rf"(?<!\w){re.escape(name)}{_OF_LETTERS}", given) for name in held)
+    return (signed or any(_SIGNED.search(n) for n in names)) and not (held and re.search(own, given))
 
 
 def _ends_with_inequality(said: str, gold: str) -> bool:

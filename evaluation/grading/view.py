@@ -10,6 +10,7 @@ What is read is divided into ``sentences``, and a sentence into ``tokens``: its 
 import html
 import re
 import unicodedata
+from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -327,6 +328,7 @@ def tokens(sentence: str) -> list[Token]:
     return found
 
 
+@lru_cache(maxsize=4096)
 def words(text: str) -> tuple[str, ...]:
     """The words of a name, without articles unless it has no others ("The Who")."""
     every = tuple(t.word for t in tokens(text) if t.is_word)
