@@ -2,8 +2,8 @@
 
 ``labelled.jsonl`` holds what two small models and we wrote ourselves; ``right`` is what a reader says, and ``first``
 how the rules graded an answer before they were corrected, where its set was graded once before that. Run as a script
-this file prints the table of docs/grading.md and the counts of ``evaluation/grading_error.py``, both with the first
-gradings.
+this file prints the counts of which docs/grading.md has the sums and those of ``evaluation/grading_error.py``, both
+with the first gradings.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def test_the_labelled_set_has_600_answers_of_every_type_and_style_without_duplic
 
 
 def table() -> list[str]:
-    """The rows of docs/grading.md: all styles of a type first."""
+    """The counts by type and style, all styles of a type first; docs/grading.md has their sums."""
     lines = ["| answer type | style | n | false minus | false plus | invalid |", "|---|---|---|---|---|---|"]
     for (kind,), rows in by("type").items():
         styles = {style: group for (k, style), group in by("type", "style").items() if k == kind}
