@@ -58,7 +58,8 @@ def diagnose(
     if cases is not None and cases < 1:
         raise InputError(f"cases {cases}: give a number of at least 1, or leave it out for all failures")
     data = run if isinstance(run, RunData) else read_run(one_run(run))
-    data.counted_now()  # a run that is not finished has no failures yet
+    data.counted_now()  # a run that is not finished has no failures yet,
+    data.evaluated()  # and one that lost a file seems to have none
     every = failures(data, ids)
     failing = in_turn(every)[:cases]
     loading = _loading(data, model)
