@@ -73,6 +73,8 @@ PATIENCE = 10.0
 """Seconds that work takes at least for a line at its end."""
 EVERY = 60.0
 """Seconds of silence after which work that goes on says how far it is, without a terminal."""
+ENOUGH = 0.03
+"""Share of the work behind its first count from which the time that is left is estimated."""
 
 
 class Reporter:
@@ -127,8 +129,9 @@ class Reporter:
         """A progress bar; the yielded function takes the number of items done since its last call.
 
         Work of some seconds has a line at its end. Without a terminal, longer work also has one whenever nothing was
-        said for a minute, with the time that is left if it goes on as after the first count: a script's log stays
-        short. With ``still``, nothing is drawn between two counts, so that it does not disturb timed work.
+        said for a minute, so a script's log stays short. The line has the time that is left if the work goes on as
+        after its first count, once enough is done to tell. With ``still``, nothing is drawn between two counts, so that
+        it does not disturb timed work.
         """
         if not self.bars:
             yield lambda n: None
@@ -140,7 +143,8 @@ class Reporter:
             nonlocal told
             told = done
             at, had = first or (start, 0.0)
-            rest = (time.monotonic() - at) * (total - done) / (done - had) if had < done < total else 0.0
+            enough = done - had >= ENOUGH * total  # a batch of answers comes at once, and the first one after minutes
+            rest = (time.monotonic() - at) * (total - done) / (done - had) if enough and done > had else 0.0
             left = f", about {how_many(math.ceil(rest / 60), 'minute')} left" if rest > 1 else ""
             self.say(f"{title}: {100 * done / total if total > 0 else 100:.0f} % ({int(done + 1e-9)}/{total}){left}")
 

@@ -317,8 +317,14 @@ def test_the_time_that_is_left_is_told_from_what_followed_the_first_count(
         for seconds in (120, 6, *[6] * 20):  # a model is loaded before the first answer
             clock.now += seconds
             advance(1)
+    with Reporter().bar("in batches", 157) as advance:
+        for items in (0.1, 0.9, 78):  # of a long batch nothing is known before it ends
+            clock.now += 100
+            advance(items)
     lines = capsys.readouterr().err.splitlines()
     assert lines[:2] == ["asking: 1 % (1/157)", "asking: 7 % (11/157), about 15 minutes left"]
+    assert lines[-3:] == ["in batches: 0 % (0/157)", "in batches: 1 % (1/157)",
+                          "in batches: 50 % (79/157), about 4 minutes left"]  # fmt: skip
 
 
 def test_work_that_fails_has_no_line_at_its_end(
