@@ -48,7 +48,7 @@ MEANS = {
     "fragile": "any disturbance mends it, so no cause is shown",
     "undetermined": "no cause is shown",
 }
-"""Each cause in plain words, in the order in which the rule considers them."""
+"""Each cause in plain words, in the order of tables and figures."""
 CAUSES = tuple(MEANS)
 
 
