@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from . import cues, echo, numbers, view
-from .text import normalize, part_of, short_names
+from .text import TITLES, elsewhere, normalize, part_of
 
 _THE_ASKED = re.compile(
     r"\b(?:what\s(?:is|was|are|were|will\sbe)\s(?:the|her|his|their|its|my)|how\smuch)\s(?P<what>[a-z]+(?:\s[a-z]+){0,2}?)"
@@ -39,6 +39,11 @@ _PLAIN = re.compile(r"-?\d[\d.,/]*%?")
 _ONE_NUMBER = re.compile(
     r"(?!.*\b(?:before|without|so\sfar|first|initially|if|not|but)\b)\D{0,30}?\d[\d.,/]*(?:\D{0,30})", re.IGNORECASE
 )
+_OF_A_KIND = re.compile(
+    r"^(?:(?:Mount|Mt\.?)\s(?P<mountain>.+)|(?:The\s)?(?P<ocean>.+)\sOcean|(?:Lake\s(?P<lake>.+)|(?P<lake_>.+)\sLake)"
+    r"|(?:The\s)?(?:River\s(?P<river>.+)|(?P<river_>.+)\sRiver)|(?:The\s)?(?P<sea>.+)\sSea|(?:The\s)?(?P<desert>.+)\sDesert)$"
+)
+_NO_NAMES = frozenset("red black white yellow dead green blue north south east west great salt".split())
 _ABOUT = (
     r"(?:so,?\s)?(?:(?:on|in|at)\s\w+,?\s)?(?:that|this|it|you|he|she|they|we|(?-i:[A-Z])[a-z]+)"
     r"(?:'s|'ll|'d|\s(?:is|was|will|would|has|have|had|costs?))?\s"
@@ -251,16 +256,29 @@ def of_two(text: str, golds: Sequence[str], question: str | None, right: bool | 
 
 
 def shorter_names(gold: str, question: str | None, said: str) -> list[str]:
-    """The name as ``text.short_names`` has it, and as one of two names that the question gives, where it is a part of
-    the gold answer and the text has it.
+    """The name without its title, without its kind where the question names the kind, without its place where the
+    question has it and the answer has no other one, and as one of two names that the question gives, where it is a
+    part of the gold answer and the text has it.
 
+    >>> shorter_names("Pacific Ocean", "Which ocean is the largest?", "The Pacific.")
+    ['Pacific']
+    >>> shorter_names("Reims, France", "Which city in France has the cathedral?", "Reims.")
+    ['Reims']
     >>> shorter_names("Ann Maria Lee", "Who was born first, Ann Lee or Bo Diaz?", "Ann Lee was.")
     ['Ann Lee']
     """
+    first, _, rest = gold.partition(" ")
+    found = [rest] if first.lower().rstrip(".") in TITLES and rest[:1].isupper() and " " in rest else []
+    asked, kind = f" {normalize(question or '')} ", _OF_A_KIND.match(gold)
+    for group, name in kind.groupdict().items() if kind else ():
+        found += [name] if name and f" {group.strip('_')}" in asked and name.casefold() not in _NO_NAMES else []
+    for name, place, sign in ((*gold.partition(", ")[::2], ""), (*gold.rpartition(" ")[::2], "in ")):
+        known = place[:1].isupper() and f" {sign}{normalize(place)} " in asked and not elsewhere(said, name, place)
+        if known and (not sign or (" " in name and name[-1].isalpha() and name.rpartition(" ")[2][:1].isupper())):
+            found.append(name)
     last = echo.last_question(question or "")
     given = {name for pair in _TWO.findall(last) for name in pair if name and name in said and part_of(name, gold)}
-    own = [*given] if len(given) == 1 and f" {normalize(gold)} " not in f" {normalize(last)} " else []
-    return [*short_names(gold, question, said), *own]
+    return found + ([*given] if len(given) == 1 and f" {normalize(gold)} " not in f" {normalize(last)} " else [])
 
 
 def _without_the_other(given: str, named: tuple[str, str]) -> tuple[str, str]:

@@ -332,37 +332,11 @@ TITLES = frozenset(
 )
 """Words before a name that belong to no name."""
 GENERATIONS = frozenset("jr sr 2 3 4".split())
-_OF_A_KIND = re.compile(
-    r"^(?:(?:Mount|Mt\.?)\s(?P<mountain>.+)|(?:The\s)?(?P<ocean>.+)\sOcean|(?:Lake\s(?P<lake>.+)|(?P<lake_>.+)\sLake)"
-    r"|(?:The\s)?(?:River\s(?P<river>.+)|(?P<river_>.+)\sRiver)|(?:The\s)?(?P<sea>.+)\sSea|(?:The\s)?(?P<desert>.+)\sDesert)$"
-)
-_NO_NAMES = frozenset("red black white yellow dead green blue north south east west great salt".split())
 
 
 def elsewhere(said: str, name: str, place: str) -> bool:
     """Whether a text has a name with another place behind it: "Reims, Germany" or "Reims in Germany"."""
     return re.search(rf"{re.escape(name)}(?:,|\sin)\s(?!{re.escape(place[:4])})(?:the\s)?[A-Z]", said) is not None
-
-
-def short_names(gold: str, question: str | None, said: str = "") -> list[str]:
-    """The name without its title, without its kind where the question names the kind, and without its place where the
-    question has it and the answer has no other one.
-
-    >>> short_names("Pacific Ocean", "Which ocean is the largest?")
-    ['Pacific']
-    >>> short_names("Reims, France", "Which city in France has the cathedral?")
-    ['Reims']
-    """
-    first, _, rest = gold.partition(" ")
-    found = [rest] if first.lower().rstrip(".") in TITLES and rest[:1].isupper() and " " in rest else []
-    asked, kind = f" {normalize(question or '')} ", _OF_A_KIND.match(gold)
-    for group, name in kind.groupdict().items() if kind else ():
-        found += [name] if name and f" {group.strip('_')}" in asked and name.casefold() not in _NO_NAMES else []
-    for name, place, sign in ((*gold.partition(", ")[::2], ""), (*gold.rpartition(" ")[::2], "in ")):
-        known = place[:1].isupper() and f" {sign}{normalize(place)} " in asked and not elsewhere(said, name, place)
-        if known and (not sign or (" " in name and name[-1].isalpha() and name.rpartition(" ")[2][:1].isupper())):
-            found.append(name)
-    return found
 
 
 def without_generation(name: Sequence[str]) -> Sequence[str]:
