@@ -15,6 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..errors import InputError
 from ..files import as_path, text_hash, write_text
 from ..terminal import how_many
@@ -161,7 +163,10 @@ def _check_atoms(cases: Sequence[Case], where: str, places: Sequence[str]) -> No
 
 
 def as_in_a_file(cases: Iterable[Case], where: str) -> list[Case]:
-    """Cases made in Python, checked as strictly as those of a file; lists in them become tuples."""
+    """Cases made in Python, checked as strictly as those of a file.
+
+    Lists in them become tuples, and values of NumPy (as rows of a data frame have them) plain ones.
+    """
     found = [asdict(case) for case in check_cases(cases, where)]
     for row in found:
         row["parts"] = [_filled(part) for part in row["parts"]]
@@ -169,7 +174,8 @@ def as_in_a_file(cases: Iterable[Case], where: str) -> list[Case]:
 
 
 def _filled(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if value not in (None, (), [])}
+    plain = {n: value.tolist() if isinstance(value, np.generic | np.ndarray) else value for n, value in row.items()}
+    return {name: value for name, value in plain.items() if value not in (None, (), [])}
 
 
 def _check_texts(case: Case, where: str) -> None:

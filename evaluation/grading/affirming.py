@@ -72,6 +72,14 @@ _ITS = re.compile(r"\A\W*([A-Z]\w+)'s\s([^,;.]+?)(?=\s(?:is|was)\s)")
 """\"Italy's capital is" for "The capital of Italy is"."""
 _CITY_OF = re.compile(r"\b(?:city|town|state|island|country|planet|river)\s(?:of\s)?(?=[A-Z])")
 """The kind of what is named after it: "the city of Nice"."""
+_SUBJECT_OF_A_KIND = re.compile(
+    r"\A\W*(?P<verb>(?:is|are|was|were|does|did|do|can|could|has|have|had)\s)the\s"
+    r"(?:(?!(?:of|in|by|from|at|on|to|for|with|and|or|than|that|which|who|whose)\b)[a-z]+\s){1,3}?"
+    r"(?:with\s(?:the\s)?(?:chemical\s)?(?:symbol|name|number|code)\s|(?:named|called)\s)?(?=(?-i:[A-Z])|\d)",
+    re.IGNORECASE,
+)
+"""The same before the subject: "Is the element with the symbol Cu a metal?", "Is the number 7 prime?", not "Is the
+author of Emma alive?"."""
 _IF = re.compile(r",\s(?:if|given|assuming)\s[^?]*")
 """The condition behind a question: "Is Ann taller than Bob, if Ann is 160 cm tall?"."""
 _STILL = re.compile(r"\W*(?:is|are)\s[^?]*?\b(?P<still>still|now)\s", re.IGNORECASE)
@@ -110,7 +118,7 @@ def affirms(text: str, question: str) -> bool | None:
         ends = _ends_so(text, state, {*_WHERE.findall(question)})
         if ends is not None or (len(state) > 1 and not re.search(rf"\b{still['still']}\b", text)):
             return ends  # else "They are still married" may say it in the words of the question
-    question = _not_fronted(_CITY_OF.sub("", question))
+    question = _not_fronted(_CITY_OF.sub("", _SUBJECT_OF_A_KIND.sub(r"\g<verb>", question)))
     asked, names, than = content(question), names_of(question), question.partition(" than ")
     parts = [_not_fronted(_without_others(s, asked)) for s in view.sentences(view.plain(text)) if not s.endswith("?")]
     said_so = {t.word for t in tokens(question)[:1]}  # "Could it ...?" "It could."

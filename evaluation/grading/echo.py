@@ -45,6 +45,7 @@ _ITS = re.compile(r"\W*(?:(?P<the>the)|its|his|her|their)\s(?P<word>\w+)\b(?=.*\
 _HEAD = re.compile(r"\W*(?:which|what)\s(?!(?:is|was|are|were)\b)(\w+)", re.IGNORECASE)
 _TOLD = re.compile(r"\b(?:by|is|was|are|were)\s(?:the\s)?(\S+)")
 _IT_IS = re.compile(r"\W*(?:it|that)(?:'s|\s(?:is|was))\s", re.IGNORECASE)
+_IS_WHAT = re.compile(r"\b(?:is|are|was|were)\s(?:the\s|an?\s)?(\w+)\b(?!\s(?:who|that|which)\b)")
 _THIS_IS = r"(?:it|this|that|he|she)(?:'s|\s(?:is|was))\s"
 _IT_WORDS = 5
 """Most words of a clause that is nothing but an answer: "It is the Nile"."""
@@ -207,6 +208,34 @@ def in_another_clause(text: str, golds: Sequence[str], question: str) -> bool:
             return True
     answered = len(asked & {*content(first)}) >= _WORDS - 1 and not asked & {*content(added)}
     return verb and not begins and held == [False, True] and answered
+
+
+def only_repeated(text: str, golds: Sequence[str], question: str) -> bool:
+    """Whether a text has a gold answer only in words that it repeats of the question, and says something new.
+
+    >>> only_repeated("The note B in the C major scale is E.", ["C"], "Which note follows B in the C major scale?")
+    True
+    """
+    asked, known = f" {normalize(question)} ", {*content(question)}
+    holding = [s for s in view.sentences(view.plain(text)) if has_any(s, golds)] if has_any(question, golds) else []
+    own = [normalize(gold).split() for gold in golds]
+    for sentence in holding:
+        new = [w for w in _IS_WHAT.findall(sentence) if not {*content(w)} <= known and not has_any(w, golds)]
+        said = normalize(sentence).split()
+        places = [(i, i + len(g)) for g in own for i in range(len(said)) if g and said[i : i + len(g)] == g]
+        if not new or not all(_repeated(said, *place, asked) for place in places):
+            return False
+    return bool(holding)
+
+
+def _repeated(said: Sequence[str], begin: int, end: int, asked: str) -> bool:
+    """Whether the words from ``begin`` to ``end`` stand in the question with the same words around them."""
+    first, last = begin, end
+    while first and f" {' '.join(said[first - 1 : last])} " in asked:
+        first -= 1
+    while last < len(said) and f" {' '.join(said[first : last + 1])} " in asked:
+        last += 1
+    return bool(content(" ".join((*said[first:begin], *said[end:last])))) and last - first > end - begin + 1
 
 
 def fills(text: str, golds: Sequence[str], question: str) -> bool:

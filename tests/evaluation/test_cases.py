@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from composcope.errors import InputError
@@ -308,6 +309,14 @@ def test_what_stands_in_place_of_a_text_in_a_case_made_in_python_is_refused() ->
     ):
         with pytest.raises(InputError, match=where):
             check_cases([case], "made")  # type: ignore[list-item]
+
+
+def test_values_of_a_data_frame_are_read_as_plain_ones() -> None:
+    part = Part("?", "7", aliases=np.array(["seven"]))  # type: ignore[arg-type]
+    given = Case("a", "?", "9", (part,), depth=np.int64(2), chance=np.float32(0.5), unknowable=np.bool_(False))  # type: ignore[arg-type]
+    assert as_in_a_file([given], "cases") == [
+        Case("a", "?", "9", (Part("?", "7", aliases=("seven",)),), depth=2, chance=0.5)
+    ]
 
 
 @pytest.mark.parametrize("own", [{1, 2}, Path("x"), {(1, 2): "pair"}])
