@@ -34,6 +34,7 @@ _PAIRS = (
 )
 _OPPOSITES = {frozenset(ENDING.sub("", word) for word in pair.split()) for pair in _PAIRS.split(", ")}
 _REASON = re.compile(r"[,;:]|\s(?:because|since|due\s+to|so|as(?=\s(?:it|they|he|she|there)\b))\b", re.IGNORECASE)
+_NON = re.compile(r"\bnon-?([a-z]{3,})")
 _PRONOUN = re.compile(r"\W*(?:(?:so|yes|no|actually)\W+)?(?:it|he|she|they|both|this|these|those)\b", re.IGNORECASE)
 _VERBS = frozenset(
     "is are was were do does did can could will would has have had cannot cant isnt arent wasnt werent dont doesnt "
@@ -80,6 +81,14 @@ _SUBJECT_OF_A_KIND = re.compile(
 )
 """The same before the subject: "Is the element with the symbol Cu a metal?", "Is the number 7 prime?", not "Is the
 author of Emma alive?"."""
+_OF_ONE = re.compile(
+    r"\W*(?i:is|was|does|did|can|has)\s(?:(?:the|this|that|his|her|its|their)\s[a-z]|[A-Z]\w*'s\s)"
+    r"(?!.*(?:[,:]|\b(?:and|or|both|than|as)\b))"
+)
+"""A question about one thing that it describes and does not name: "Is the capital of Peru a port?"."""
+_IT_IS_SO = re.compile(
+    r"\W*(?:[Ss]o\W+)?(?P<name>(?:(?:[Tt]he|[Aa]n?)\s)?\w+(?:\s[A-Z]\w*)*)\s(?P<rest>[a-z][^,;:()]*?)\W*", re.DOTALL
+)
 _IF = re.compile(r",\s(?:if|given|assuming)\s[^?]*")
 """The condition behind a question: "Is Ann taller than Bob, if Ann is 160 cm tall?"."""
 _STILL = re.compile(r"\W*(?:is|are)\s[^?]*?\b(?P<still>still|now)\s", re.IGNORECASE)
@@ -118,9 +127,14 @@ def affirms(text: str, question: str) -> bool | None:
         ends = _ends_so(text, state, {*_WHERE.findall(question)})
         if ends is not None or (len(state) > 1 and not re.search(rf"\b{still['still']}\b", text)):
             return ends  # else "They are still married" may say it in the words of the question
+    of_one = question
     question = _not_fronted(_CITY_OF.sub("", _SUBJECT_OF_A_KIND.sub(r"\g<verb>", question)))
     asked, names, than = content(question), names_of(question), question.partition(" than ")
-    parts = [_not_fronted(_without_others(s, asked)) for s in view.sentences(view.plain(text)) if not s.endswith("?")]
+    parts = [
+        _not_fronted(_without_others(_not_non(s, asked), asked))
+        for s in view.sentences(view.plain(text))
+        if not s.endswith("?")
+    ]
     said_so = {t.word for t in tokens(question)[:1]}  # "Could it ...?" "It could."
     said = [(s, v) for s in parts if (v := _stance(s, asked, said_so)) is not None]
     if not said and than[1]:
@@ -130,6 +144,8 @@ def affirms(text: str, question: str) -> bool | None:
     if not said:
         near = [s for n, s in enumerate(parts) if n < _FIRST or cues.concludes(s)]
         said = [(s, v) for s in near if (v := _of_its_subject(s, asked, names)) is not None]
+    if not said and _OF_ONE.match(of_one):
+        said = [(s, v) for s in parts if (v := _of_the_one_meant(s, content(of_one), names)) is not None]
     concluded = [v for s, v in said if cues.concludes(s)]
     return concluded[-1] if concluded else said[0][1] if len({v for _, v in said}) == 1 else None
 
@@ -181,6 +197,11 @@ def _without_others(sentence: str, asked: Sequence[str]) -> str:
         return m[0] if {*content(m["denied"])} & {*asked} else f"{m.groupdict().get('verb') or ''} "
 
     return _WHICH_IS_NOT.sub(kept, _RATHER.sub(kept, sentence))
+
+
+def _not_non(sentence: str, asked: Sequence[str]) -> str:
+    """A sentence with "not" before what it denies in one word: "nitrogen is a nonmetal", for metal."""
+    return _NON.sub(lambda m: f"not {m[1]}" if {*content(m[1])} & {*asked} else m[0], sentence)
 
 
 def _not_fronted(sentence: str) -> str:
@@ -256,6 +277,22 @@ def _of_its_subject(sentence: str, asked: Sequence[str], names: set[str]) -> boo
     ended = bool(asked) and said == [asked[0]] and words[-1].word in _VERBS
     same = len(asked) > 1 and {*said} < {*asked} and asked[0] in said and _in_order(wanted, said)
     return denials == 0 if about or ended or same else None
+
+
+def _of_the_one_meant(sentence: str, asked: Sequence[str], names: set[str]) -> bool | None:
+    """What a sentence says of a name, or of the kind of thing, that stands in place of what the question describes.
+
+    "Lima is not a port." for "Is the capital of Peru a port?"; "Peru is a port." says nothing of its capital.
+    """
+    m = _IT_IS_SO.fullmatch(sentence)
+    denying = _DENYING - {*asked}
+    if m is None or {t.word for t in tokens(sentence)} & (_OPEN | _DOUBTING):
+        return None
+    name, rest = content(m["name"]), [w for w in content(m["rest"]) if w not in denying]
+    denials = sum(t.word in denying for t in tokens(sentence))
+    fits = 0 < len(rest) < len(asked) and rest == [*asked[-len(rest) :]] and denials < 2
+    new = not {*name} & {*asked, *denying} and re.match(r"(?:[Tt]he|[Aa]n?)\s|[A-Z]", m["name"])
+    return denials == 0 if fits and name and (new or name == [*asked[:1]]) and not {*name} & names else None
 
 
 def _compares(sentence: str, greater: Sequence[str], lesser: Sequence[str], names: set[str]) -> bool | None:
