@@ -16,7 +16,7 @@ from ...evaluation.case import Case
 from ...terminal import quietly
 from ..config import Serving
 from ..console.printing import Reporter
-from ..models.target import Loading, ServedTarget, Target, load_local, loading_of
+from ..models.target import Loading, ServedTarget, Target, as_answered, load_local, loading_of
 from ..run import diagnosis as results
 from ..run import locked, one_run, provenance
 from ..run.diagnosis import FOLDER, Diagnosis, Verdict
@@ -66,7 +66,8 @@ def diagnose(
     reporter = Reporter(data.path / "log.txt", quiet=quiet)
     with quietly(quiet):
         opened = closing(load_local(loading, reporter.say)) if target is None else nullcontext(target)
-    with opened as loaded, locked(data.path):
+    with opened as found, locked(data.path):
+        loaded = as_answered(found, data.manifest.identity.get("weights"))
         _same_model(data, loaded, model)
         if right := [id for id in dict.fromkeys(ids) if id not in {case.id for case in every}]:
             reporter.say(f"{data.name}: case {', '.join(right)}: left out, did not fail with every part right")

@@ -17,7 +17,7 @@ from ...evaluation.engines.base import BaseEngine, ReplayEngine
 from ...evaluation.journal import Journal, ask_identity, read_journal
 from ...probes.spread import Measure, Notes
 from ...terminal import to_stderr
-from ..models.target import Loading, Target, load_from_server, load_local, load_own_server, sources
+from ..models.target import Loading, Target, as_answered, load_from_server, load_local, load_own_server, sources
 from ..run import write_text
 from ..run.folder import MEASURED
 from ..run.reader import read_run
@@ -258,10 +258,13 @@ def _answered_elsewhere(run: Path, pool: Pool) -> ReplayEngine | None:
 def load_target(loading: Loading, run: Path | None = None, say: Callable[[str], None] | None = None) -> Target:
     """Load a model and its tokenizer from a folder, the cache or the hub, or connect to the server that has it.
 
-    ``run`` is the folder for the log of our own server; ``say`` receives progress messages. Close the target when done.
+    ``run`` is the run's folder: for the log of our own server, and, if it holds a run already, for the identity by
+    which this one knows the model (``as_answered``). ``say`` receives progress messages. Close the target when done.
     Raises ``InputError`` or ``ModelError`` for names, folders, weights and servers that cannot be used.
     """
-    return OPENERS[loading.engine](loading, run or Path(), say or to_stderr)
+    target = OPENERS[loading.engine](loading, run or Path(), say or to_stderr)
+    known = read_run(run).manifest.identity if run is not None and (run / "manifest.json").is_file() else {}
+    return as_answered(target, known.get("weights")) if loading.engine == "transformers" else target
 
 
 Opener = Callable[[Loading, Path, Callable[[str], None]], Target]

@@ -156,6 +156,18 @@ def load_local(loading: Loading, say: Callable[[str], None]) -> Target:
     return Target(source, model, tokenizer, engine, choose_prompting(loading.prompting, tokenizer))
 
 
+def as_answered(target: Target, weights: str | None) -> Target:
+    """The target by the identity that a run has of it: ``weights`` is the hash in the run's manifest.
+
+    A model that was given in memory is known by its values, because they need not be those of the files that it came
+    from. If they are those of ``target``, opened from its files later, it is the model that answered.
+    """
+    if weights is None or isinstance(target, ServedTarget) or weights == target.who:
+        return target
+    engine = type(target.engine)(target.model, target.tokenizer, batch_size=target.engine.batch_size)
+    return replace(target, engine=engine) if engine.identity.get("weights") == weights else target
+
+
 def set_padding(tokenizer: Any, location: str, say: Callable[[str], None]) -> None:
     """Give a tokenizer without a pad token one of its own tokens, and report it.
 

@@ -35,6 +35,7 @@ from composcope.experiments.notebook import ProbeResults, RunResults, probing
 from composcope.experiments.notebook import shown as displayed
 from composcope.experiments.notebook.probing import run_config
 from composcope.experiments.notebook.results import CaseResult, _line
+from composcope.experiments.organism import weights
 from composcope.experiments.organism.benchmarks import mixed
 from composcope.experiments.report.sections import matching_notes
 from composcope.experiments.run import read_lines
@@ -531,6 +532,24 @@ def test_a_run_is_diagnosed_from_a_notebook_by_the_model_that_answered(
     assert [[case.id for case in failing] for _, failing in seen] == [[run.failures.ids[0]]] * 2
     assert seen[1][0] is in_memory.target and seen[1][0].engine.model is run.lm.model
     assert seen[0][0].who == opened.data.manifest.identity["weights"]
+
+
+def test_a_run_of_a_model_in_memory_is_opened_again_from_the_files_of_that_model(
+    run: RunResults, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = weights.path("control")
+    cs.evaluate(cs.load_model(files), list(run.data.cases.values())[:6], out=tmp_path / "own", quiet=True)
+    seen: list[Any] = []
+    monkeypatch.setattr(job, "diagnosed", lambda data, target, *_: seen.append(target.who))
+    cs.diagnose(tmp_path / "own", quiet=True)
+    again = cs.open_run(tmp_path / "own")
+    again.failures.probe("min-k", quiet=True)
+    assert {*seen, again.target.who} == {again.data.manifest.identity["weights"]} != {run.target.who}
+    changed = cs.load_model(files)
+    next(changed.model.parameters()).data[0, 0] += 1
+    cs.evaluate(changed, list(run.data.cases.values())[:6], out=tmp_path / "changed", quiet=True)
+    with pytest.raises(InputError, match="not the weights that answered"):
+        cs.diagnose(tmp_path / "changed", quiet=True)
 
 
 @pytest.mark.parametrize("quiet", [True, False])
