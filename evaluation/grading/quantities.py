@@ -21,6 +21,11 @@ _ROOT = re.compile(r"\\(?:sqrt|pi|sum|binom)")
 _ASKED_FOR = re.compile(r"\b(?:which|what|whose)\s(?:step|part|case|question)\b", re.IGNORECASE)
 _COLON = re.compile(r"(?<=\d)(\W*):(?=\s)")
 """The end of a head, which is the answer to "Which step is wrong?": "Step 3: the sign is lost"."""
+_UNWORKED = re.compile(
+    r"\A\W*(?:\d+|[a-z]+)\s(?:times|plus|minus)\sthe\s[^.;\n]*?\s(?:is|are|was|were)\s(?P<rest>[^.;\n]*)\W*\Z",
+    re.IGNORECASE,
+)
+"""A sentence that says something else of a sum or product: "Two times the number of sides is a joke."."""
 _READ = 400
 """Characters of a text that are read as a formula."""
 
@@ -34,6 +39,9 @@ def compare(said: Said, asked: Asked) -> Verdict:
     said = replace(said, text=units.as_asked(said.text, asked.golds, asked.question))
     if asked.question and _ASKED_FOR.search(asked.question):
         said = replace(said, text=_COLON.sub(r"\1.", said.text), rest=_COLON.sub(r"\1.", said.rest))
+    unworked = None if said.cued else _UNWORKED.match(said.text)
+    if unworked and not numbers.find_all(numbers.normalized(unworked["rest"])):
+        return undecided(said.text, "expression without a result")
     found = _compared(said, asked)
     several, q = found is not None and found.reason == "several numbers", asked.question
     lost = found is not None and found.outcome == "incorrect" and not said.cued

@@ -1,8 +1,8 @@
-"""The double gate (Composition collapse): a whole counts only where every part is known in all its wordings.
+"""The double gate (Composition collapse): a whole counts only where every part is known in all its paraphrases.
 
     get("double-gate").reduce(rows).case_set("residual-failure").ids
 
-Atom gate: each atom right in all its wordings. Sub-question gate: each sub-question right in isolation. Residual
+Atom gate: each atom right in all its paraphrases. Sub-question gate: each sub-question right in isolation. Residual
 failure R(d) = |E_d| / |G_d|: of the cases G_d that pass both gates, those whose whole is wrong (section 2, App. E).
 Cases without paraphrased probes (in-context families) have the sub-question gate only, and their rows say so.
 """
@@ -60,7 +60,7 @@ class DoubleGate:
         columns=(
             ("residual_failure", "whole wrong, every part known", "rate"),
             ("double_gate", "passed both gates", "rate"),
-            ("atom_stability", "atoms right in every wording", "rate"),
+            ("atom_stability", "atoms right in every paraphrase", "rate"),
             ("d50", "depth of 50 % failure", "number"),
         ),
     )
@@ -175,7 +175,9 @@ def _stability(atoms: Mapping[Any, Mapping[str, Graded]]) -> list[Metric]:
 def cell_metrics(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) -> list[Metric]:
     """Gates, residual failure, single-gate failure, conflation and abstention of one group of cases."""
     items = [g.item for g in gated]
-    note = None if any(g.has_atoms for g in gated) else "sub-question gate only: no paraphrased probes"
+    without = sum(not g.has_atoms for g in gated)
+    some_of = f" for {without} of {len(gated)} cases" if without < len(gated) else ""
+    note = f"sub-question gate only{some_of}: no paraphrased probes" if without else None
     guess = counting.chance_note(items)
 
     def rate(metric: str, values: Sequence[Truth], of: Sequence[Gated] = gated, *notes: str | None) -> Metric:

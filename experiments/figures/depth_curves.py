@@ -119,9 +119,9 @@ def stability_scatter(runs: Sequence[RunData]) -> Drawing:
             rows.append({**point(run, names[run.path], failed), **known, **ends})
     need(rows, "No run here has both atom stability and residual failure at depth 4.")
     fig, ax = style.one_panel(4.4, 3.8)
-    marks(ax, rows, "Failure against atom stability", "atoms right in every wording", "residual failure at depth 4")
+    marks(ax, rows, "Failure against atom stability", "atoms right in every paraphrase", "residual failure at depth 4")
     text = (
-        "Residual failure at depth 4 against the share of atoms answered right in every wording. On the right and "
+        "Residual failure at depth 4 against the share of atoms answered right in every paraphrase. On the right and "
         "high up: the model knows the atoms and does not compose them."
     )
     return drawn(fig, rows, text, chosen, "{model}")

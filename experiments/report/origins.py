@@ -93,8 +93,8 @@ def origin(case: Case, row: Graded, response: Response | None, elsewhere: Sequen
     if found := next((t for t in tests if t), None):
         return found
     more = f" and {len(elsewhere) - 1} more" if len(elsewhere) > 1 else ""
-    # A small number is the right answer of some other case by chance alone.
-    told = elsewhere and not _NUMBER.fullmatch(answer)
+    # A small number, yes or no, or an option is the right answer of some other case by chance alone.
+    told = elsewhere and not _NUMBER.fullmatch(answer) and case.answer_type not in ("boolean", "choice")
     return Origin(ELSEWHERE, f"right in {elsewhere[0]}{more}") if told else Origin(UNCLEAR)
 
 

@@ -833,7 +833,7 @@ def test_what_cannot_be_diagnosed_is_refused_with_the_reason(run: Path, tmp_path
     with pytest.raises(InputError, match="no case failed with every part right"):
         diagnose(right, quiet=True)
     (right / "cases.jsonl").unlink()
-    with pytest.raises(InputError, match="cases.jsonl: no such file"):
+    with pytest.raises(InputError, match=r"cases\.jsonl: no such file"):
         diagnose(right, quiet=True)
     served = (run / "config.yaml").read_text().replace("engine: transformers", "engine: openai")
     other = tmp_path / "served"

@@ -130,8 +130,10 @@ def test_what_could_not_be_judged_is_no_wrong_answer_and_what_is_right_elsewhere
     assert (lost.kind, lost.detail) == ("invalid", "no-answer")
     other = origin(CITY, Graded("city", "whole", "incorrect", answer="Lima"), None, ["peru", "lima"])
     assert other.kind == "elsewhere" and "peru" in other.detail
-    number = origin(CITY, Graded("city", "whole", "incorrect", answer="7"), None, ["seven"])
-    assert number.kind == "unclear"
+    for chosen, answer in ((CITY, "7"), (replace(CITY, answer_type="boolean", answer="yes"), "no"),
+                           (replace(CITY, answer_type="choice", answer="A"), "B")):  # fmt: skip
+        by_chance = origin(chosen, Graded("city", "whole", "incorrect", answer=answer), None, ["seven"])
+        assert by_chance.kind == "unclear"
 
 
 def test_every_origin_of_a_wrong_answer_has_a_meaning() -> None:
