@@ -69,7 +69,8 @@ def asking_warnings(
 ) -> list[str]:
     """One warning per role with more than 5 % of answers invalid, cut off or verbose. Each warning names a fix.
 
-    An ask that several cases share counts once in its role. With ``few_shot``, worked examples were shown already.
+    Asks that got no answer at all (a prompt that does not fit) are one warning, however few they are. An ask that
+    several cases share counts once in its role. With ``few_shot``, worked examples were shown already.
     """
     roles: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     formats: dict[str, str] = {}
@@ -80,7 +81,7 @@ def asking_warnings(
         roles[role]["asked"].append(row.case)
         formats.setdefault(role, asks[str(key)].format)
     thinking = any("</think>" in r.text or (r.provenance or {}).get(THINKING_OPENED) for r in responses.values())
-    out = []
+    out = _unanswered(asks, responses)
     for role, found in roles.items():
         n = len(found.pop("asked"))
         for what, cases in found.items():
@@ -90,6 +91,14 @@ def asking_warnings(
                     f"; {_mend(what, formats[role], thinking, few_shot)}"
                 )
     return out
+
+
+def _unanswered(asks: Mapping[str, Ask], responses: Mapping[str, Response]) -> list[str]:
+    lost = [(ask, r.error) for key, ask in asks.items() if (r := responses.get(key)) and r.finish_reason == "error"]
+    if not lost:
+        return []
+    ask, error = lost[0]
+    return [f"{len(lost)} of {len(asks)} asks have no answer (first: case {ask.case!r}, role {ask.role!r}: {error})"]
 
 
 def _troubles(row: Graded, ask: Ask, response: Response) -> list[str]:

@@ -138,7 +138,10 @@ def locked(folder: str | Path) -> Iterator[Path]:
     """
     folder = Path(folder)
     check_place(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileNotFoundError as e:  # below /proc, no folder can be made
+        raise InputError(f"--out {folder}: cannot be made ({e.strerror}); give another folder") from e
     with (folder / ".lock").open("w") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -102,6 +102,14 @@ def rows(texts: list[str], outcome: str, *, format: str = "plain", reason: str =
     return graded, asks, responses
 
 
+def test_asks_without_an_answer_are_counted_and_the_first_one_is_named_with_its_error() -> None:
+    graded, asks, responses = rows(["gold"] * 30, "correct")
+    responses["whole-7"] = replace(responses["whole-7"], text="", finish_reason="error", error="no room to answer")
+    graded[7] = replace(graded[7], outcome="invalid")
+    [warning] = checks.asking_warnings(graded, asks, responses)
+    assert all(fact in warning for fact in ("1 of 30", "'c7'", "'whole'", "no room to answer"))
+
+
 @pytest.mark.parametrize(
     ("bad", "outcome", "format", "reason", "facts"),
     [

@@ -346,6 +346,16 @@ def test_a_model_in_memory_gives_the_same_answers(run: RunResults, tmp_path: Pat
     assert [cs.open_run(batched.path, run.lm).target.engine.batch_size, batched.target.engine.batch_size] == [3, 3]
 
 
+def test_what_was_not_counted_is_among_the_warnings_of_the_run(run: RunResults, tmp_path: Path) -> None:
+    whole, bare, *_ = run.data.cases.values()
+    cases = [replace(bare, parts=()), replace(whole, question="Which? " * 600), *[*run.data.cases.values()][2:6]]
+    warnings = cs.evaluate(run.lm, cases, out=tmp_path / "run", quiet=True).warnings
+    assert any("1 of 6 cases have no parts" in said and bare.id in said for said in warnings), warnings
+    assert any("1 of 21 asks have no answer" in said and whole.id in said for said in warnings), warnings
+    with pytest.raises(InputError, match="out=/proc/none: cannot be made"):
+        cs.evaluate(run.lm, cases, out="/proc/none", quiet=True)
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [
