@@ -162,12 +162,15 @@ def _check_atoms(cases: Sequence[Case], where: str, places: Sequence[str]) -> No
                 )
 
 
-def as_in_a_file(cases: Iterable[Case], where: str) -> list[Case]:
+def as_in_a_file(cases: Any, where: str) -> list[Case]:
     """Cases made in Python, checked as strictly as those of a file.
 
-    Lists in them become tuples, and values of NumPy (as rows of a data frame have them) plain ones.
+    ``cases`` are ``Case`` objects, dictionaries with the fields of a case file, or a data frame with such columns; a
+    missing value (NaN) is a field that is not given. Lists become tuples, and values of NumPy plain ones.
     """
-    found = [asdict(case) for case in check_cases(cases, where)]
+    rows = cases.to_dict("records") if hasattr(cases, "columns") else cases
+    given = (_case(_filled(row), f"{where}[{i}]") if isinstance(row, Mapping) else row for i, row in enumerate(rows))
+    found = [asdict(case) for case in check_cases(given, where)]
     for row in found:
         row["parts"] = [_filled(part) for part in row["parts"]]
     return [_case(_filled(row), f"{where}[{i}]") for i, row in enumerate(found)]
@@ -175,7 +178,9 @@ def as_in_a_file(cases: Iterable[Case], where: str) -> list[Case]:
 
 def _filled(row: Mapping[str, Any]) -> dict[str, Any]:
     plain = {n: value.tolist() if isinstance(value, np.generic | np.ndarray) else value for n, value in row.items()}
-    return {name: value for name, value in plain.items() if value not in (None, (), [])}
+    if isinstance(depth := plain.get("depth"), float) and depth.is_integer():
+        plain["depth"] = int(depth)  # a column of a data frame with missing values has no whole numbers
+    return {name: value for name, value in plain.items() if value not in (None, (), []) and value == value}  # NaN
 
 
 def _check_texts(case: Case, where: str) -> None:

@@ -1,6 +1,6 @@
 """Get results in a notebook: evaluate a model, or open an existing run."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ _OF_A_FILE = ("dtype", "device")
 @from_python()
 def evaluate(
     model: Any,
-    cases: Iterable[Case] | str | Path,
+    cases: Iterable[Case | Mapping[str, Any]] | str | Path,
     *,
     out: str | Path | None = None,
     tokenizer: Any = None,
@@ -33,7 +33,8 @@ def evaluate(
     Args:
         model: a folder, hub id or ``organism:DOSE``; or a model in memory: a transformers model with its ``tokenizer``,
             or the result of ``load_model``.
-        cases: cases (``read_cases``), the path of a case file, or the name of a benchmark.
+        cases: cases (``read_cases``), dictionaries or a data frame with the fields of a case file, the path of one, or
+            the name of a benchmark.
         out: the run's folder (default: ``runs/MODEL--CASES-HASH--PROTOCOL``). The same call later reuses the answers
             in it and asks only what is missing.
         tokenizer: the tokenizer of a transformers model in memory.
@@ -84,7 +85,7 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
     return options
 
 
-def _benchmark(cases: Iterable[Case], limit: int | None) -> LoadedBenchmark:
+def _benchmark(cases: Iterable[Any], limit: int | None) -> LoadedBenchmark:
     """Cases in memory as a benchmark, named after their own benchmark name and their hash."""
     found = as_in_a_file(cases, "cases")
     made, names = of_cases("cases", found, limit, True), {c.benchmark or "cases" for c in found}

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from composcope.errors import InputError
@@ -317,6 +318,16 @@ def test_values_of_a_data_frame_are_read_as_plain_ones() -> None:
     assert as_in_a_file([given], "cases") == [
         Case("a", "?", "9", (Part("?", "7", aliases=("seven",)),), depth=2, chance=0.5)
     ]
+
+
+def test_dictionaries_and_rows_of_a_data_frame_are_cases_too() -> None:
+    rows = [{"id": "a", "question": "q", "answer": 7, "parts": [{"question": "p", "answer": "7"}], "depth": 2},
+            {"id": "b", "question": "r", "answer": "no", "chance": 0.5}]  # fmt: skip
+    expected = [Case("a", "q", "7", (Part("p", "7"),), depth=2), Case("b", "r", "no", chance=0.5)]
+    assert as_in_a_file(rows, "cases") == expected
+    assert as_in_a_file(pd.DataFrame(rows), "cases") == expected
+    with pytest.raises(InputError, match=r"^cases\[1\]: .*'anser'"):
+        as_in_a_file([rows[1], {"id": "c", "question": "q", "anser": "x"}], "cases")
 
 
 @pytest.mark.parametrize("own", [{1, 2}, Path("x"), {(1, 2): "pair"}])
