@@ -18,6 +18,7 @@ _LINKS = frozenset("#!?*.,-/&()'\"\u2013\u2014:")
 _NEGATED_VERB = frozenset("not never isnt wasnt arent werent".split())
 _ALSO_CALLED = frozenset("also aka known called formerly simply formally more less about so".split())
 _PREFIXES = frozenset("great step half ex co non anti vice".split())
+_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e)\Z")
 _SHORTEST = 3
 _PLACES = 8
 """Mentions of a name in a sentence that are looked at."""
@@ -55,6 +56,14 @@ def best(sentence: Sequence[Token], names: Sequence[tuple[str, ...]]) -> Role | 
     ):
         return Role.PASSING
     return max(roles, default=None)
+
+
+def inflected(said: Sequence[str], gold: Sequence[str]) -> bool:
+    """Whether a text has all words of a gold answer, a verb in another form: "planted trees" for "planting trees"."""
+    stems = {_ENDING.sub("", word): word for word in said}
+    forms = [(word, stems.get(_ENDING.sub("", word), "")) for word in gold if word not in {*said, *PREPOSITIONS}]
+    verbs = all(form and any(w.endswith(("ing", "ed")) for w in (word, form)) for word, form in forms)
+    return bool(forms) and verbs and not {"not", "never"} & {*said}
 
 
 def _joined(sentence: Sequence[Token], places: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

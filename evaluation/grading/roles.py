@@ -7,7 +7,7 @@ nothing here is used.
 import re
 from collections.abc import Sequence
 
-from . import echo, events, numbers, statements, view, words
+from . import echo, events, numbers, statements, units, view, words
 from .text import has_any, normalize
 
 _WHOSE = re.compile(
@@ -349,5 +349,5 @@ def hinted_number(text: str, question: str) -> str | None:
 def elsewhere(text: str, golds: Sequence[str], question: str) -> bool:
     """Whether a text says another number than a gold one of what is asked, or a number of another person."""
     hint = numbers.parse(hinted_number(text, question) or "")
-    wanted = [w for gold in golds if (w := numbers.parse(gold))]
+    wanted = units.in_unit([w for gold in golds if (w := numbers.parse(gold))], question)
     return of_another_person(text, question) if hint is None else not any(numbers.equal(hint, w) for w in wanted)
