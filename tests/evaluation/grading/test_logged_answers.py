@@ -14,6 +14,8 @@ FIRST, ALBUM = "Who was born first, Ann Lee or Bo Diaz?", "Which album did she m
 PLAYS, SINGS = "Ann Lee is a Welsh guard who plays for which basketball club?", "Who sings the song?"
 SHOW = "Aladdin is a show by a writer whose first work with Alan Moor was what 1979 musical?"
 CAPITAL, SEAT = "What is the capital of Austria?", "The town of Bree was succeeded as the seat of Arnor by what city?"
+MET, AGO, DID = "Whom did I meet first?", "How many days ago did it begin?", "What did they do there?"
+BODY, TIME = "World Health Organization (WHO)", "25 minutes and 50 seconds (or 25:50)"
 KING, BORDERS = "Which king had him executed?", "Which countries border Mongolia?"
 TEXTS = [
     (OWNER, ("Bell Bros. Coffee",), "The brand is owned by Bell Bros. Coffee.", RIGHT),  # a stop inside a name
@@ -63,6 +65,19 @@ TEXTS = [
     (CAPITAL, ("Vienna",), "It is Graz, not Vienna1.", WRONG),
     ("Which system is it?", ("Windows10",), "It is Windows8.", WRONG),
     ("Which film is it?", ("Terminator",), "It is Terminator2.", NONE),
+    (MET, ("my aunt",), "You met your aunt.", RIGHT),  # said to the one who asks
+    (MET, ("my aunt",), "You met your uncle.", WRONG),
+    ("Whom did he meet?", ("my aunt",), "He met your aunt.", WRONG),
+    (AGO, ("19 days ago",), "It began 19 days before the fair.", RIGHT),
+    (AGO, ("19 days ago",), "It began 9 days before the fair.", WRONG),
+    ("What does she lead?", (BODY,), f"She leads the {BODY}.", RIGHT),  # two forms of a name
+    ("What does she lead?", (BODY,), "She leads the World Health Organization.", RIGHT),
+    ("What does she lead?", (BODY,), "She leads the World Trade Organization (WTO).", WRONG),
+    ("What was her time?", (TIME,), "Her time was 25:50.", RIGHT),
+    ("What was her time?", (TIME,), "Her time was 25:05.", WRONG),
+    (DID, ("planting trees",), "They planted trees.", NONE),  # another form of a verb
+    (DID, ("planting trees",), "They never planted trees.", WRONG),
+    (DID, ("planting trees",), "They planted beans.", WRONG),
     (SINGS, ("Ann Vale",), "The Song: Originally sung by Ann Vale.", RIGHT),
     (SINGS, ("Ann Vale",), "Bo Fox sings to Ann Vale.", NONE),
     (KING, ("Henry VIII",), "Henry VIII's men did it.", NONE),  # a king's number with another ending
