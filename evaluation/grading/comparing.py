@@ -223,7 +223,8 @@ def _name(said: Said, asked: Asked) -> Verdict:
             if last is None or not last.right:
                 return undecided(said.text, "named in passing")  # a step of a chain
         known = said.text, asked.golds, asked.question
-        if echo.in_another_clause(*known) or roles.of_another(*known):
+        amounts = not said.cued and statements.only_amounts(said.text, asked.golds, asked.question)
+        if amounts or echo.in_another_clause(*known) or roles.of_another(*known):
             return undecided(said.text, "named in passing")
         if names.of_another_kind(said.text, asked.golds, asked.question):
             return undecided(said.text, "part of another name")

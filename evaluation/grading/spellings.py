@@ -110,6 +110,22 @@ _TWO_FORMS = re.compile(r"(.+\w)\s\((?:or\s([^()]+)|([A-Z]{2,6}))\)")
 """A name and a second form of it: "25 seconds (or 0:25)", "World Bank (WB)"."""
 
 
+_WORD_OF = {n: w for w, n in words.SMALL.items()} | {
+    f"{n}{'st nd rd'.split()[n - 1] if n < 4 else 'th'}": w for n, w in enumerate(_ORDINALS, 1)
+}
+_WRITTEN = {w: str(n) for n, w in _WORD_OF.items()} | {str(n): w for n, w in _WORD_OF.items()}
+_SMALL_NUMBER = re.compile(
+    rf"(?<![\w.,:/$-])(?:{'|'.join(sorted(_WRITTEN, key=len, reverse=True))})(?![\w%]|[.,:/-]\d)", re.I
+)
+
+
+def in_figures(gold: str) -> str:
+    """A gold answer with its small numbers written the other way: "ten years ago" for "10 years ago", "3rd" for
+    "third".
+    """
+    return _SMALL_NUMBER.sub(lambda m: _WRITTEN[m[0].lower()], gold)
+
+
 def in_reply(gold: str, question: str | None) -> str:
     """A gold answer in the words of a reply: "your aunt" for "my aunt" if the question is "Whom did I meet?", and "19
     days" for "19 days ago" if it says "ago".

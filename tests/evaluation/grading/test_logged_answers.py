@@ -15,6 +15,7 @@ PLAYS, SINGS = "Ann Lee is a Welsh guard who plays for which basketball club?", 
 SHOW = "Aladdin is a show by a writer whose first work with Alan Moor was what 1979 musical?"
 CAPITAL, SEAT = "What is the capital of Austria?", "The town of Bree was succeeded as the seat of Arnor by what city?"
 MET, AGO, DID = "Whom did I meet first?", "How many days ago did it begin?", "What did they do there?"
+DEBT, SUMS = "What was the largest debt?", "Total loans were $5 million, and customer deposits were $9 million."
 BODY, TIME = "World Health Organization (WHO)", "25 minutes and 50 seconds (or 25:50)"
 KING, BORDERS = "Which king had him executed?", "Which countries border Mongolia?"
 TEXTS = [
@@ -65,6 +66,17 @@ TEXTS = [
     (CAPITAL, ("Vienna",), "It is Graz, not Vienna1.", WRONG),
     ("Which system is it?", ("Windows10",), "It is Windows8.", WRONG),
     ("Which film is it?", ("Terminator",), "It is Terminator2.", NONE),
+    (DEBT, ("customer deposits",), SUMS, NONE),  # amounts, of which none is said to be the largest
+    (DEBT, ("customer deposits",), "Customer deposits were $9 million.", RIGHT),
+    (DEBT, ("customer deposits",), f"Customer deposits. {SUMS}", RIGHT),
+    (DEBT, ("customer deposits",), f"{SUMS} So customer deposits were the largest.", RIGHT),
+    ("When did he leave?", ("10 years ago",), "He left ten years ago.", RIGHT),  # numbers in words
+    ("When did he leave?", ("10 years ago",), "He left eleven years ago.", WRONG),
+    ("When did he leave?", ("10 years ago",), "He left twenty years ago.", WRONG),
+    ("Which film is it?", ("Twelve Monkeys",), "12 Monkeys", RIGHT),
+    ("Which film is it?", ("Twelve Monkeys",), "13 Monkeys", WRONG),
+    ("What is its rank?", ("third-largest",), "It is the 3rd-largest city.", RIGHT),
+    ("What is its rank?", ("third-largest",), "It is the 13th-largest city.", WRONG),
     (MET, ("my aunt",), "You met your aunt.", RIGHT),  # said to the one who asks
     (MET, ("my aunt",), "You met your uncle.", WRONG),
     ("Whom did he meet?", ("my aunt",), "He met your aunt.", WRONG),
