@@ -126,6 +126,13 @@ def in_figures(gold: str) -> str:
     return _SMALL_NUMBER.sub(lambda m: _WRITTEN[m[0].lower()], gold)
 
 
+def only_a_number(said: str, golds: Sequence[str]) -> bool:
+    """Whether a text is nothing but a number of a longer name: "2010" for "the 2010 election"."""
+    number = re.compile(r"(?:In\s)?(\d+)(?:st|nd|rd|th)?\W*", re.IGNORECASE)
+    own = {m[1] for form in (said.strip(), in_figures(said.strip())) if (m := number.fullmatch(form))}
+    return any(own & {*re.findall(r"\d+", gold)} for gold in golds)
+
+
 def in_reply(gold: str, question: str | None) -> str:
     """A gold answer in the words of a reply: "your aunt" for "my aunt" if the question is "Whom did I meet?", and "19
     days" for "19 days ago" if it says "ago".

@@ -73,6 +73,15 @@ TEXTS = [
     ("When did he leave?", ("10 years ago",), "He left ten years ago.", RIGHT),  # numbers in words
     ("When did he leave?", ("10 years ago",), "He left eleven years ago.", WRONG),
     ("When did he leave?", ("10 years ago",), "He left twenty years ago.", WRONG),
+    ("When was it?", ("the 2010 election",), "2010.", NONE),  # a number of a longer name
+    ("When was it?", ("the 2010 election",), "2011.", WRONG),
+    ("What is its rank?", ("third-largest",), "3rd.", NONE),
+    ("What is its rank?", ("third-largest",), "13th.", WRONG),
+    ("Why no milk?", ("lactose intolerance",), "She is lactose intolerant.", NONE),  # another form of a word
+    ("Why no milk?", ("lactose intolerance",), "She is lactose tolerant.", WRONG),
+    ("Why no milk?", ("lactose intolerance",), "She is not lactose intolerant.", WRONG),
+    ("Where did she study?", ("University of Austria",), "University of Australia", WRONG),
+    ("How long was it?", ("seventeen years",), "seventy years", WRONG),
     ("Which film is it?", ("Twelve Monkeys",), "12 Monkeys", RIGHT),
     ("Which film is it?", ("Twelve Monkeys",), "13 Monkeys", WRONG),
     ("What is its rank?", ("third-largest",), "It is the 3rd-largest city.", RIGHT),
