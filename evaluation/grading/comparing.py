@@ -25,6 +25,7 @@ from . import (
     peoples,
     quantities,
     roles,
+    spellings,
     statements,
     text,
     units,
@@ -111,6 +112,7 @@ def _text(said: Said, asked: Asked) -> Verdict:
     if formulas.is_formula(asked.golds[0], asked.question):
         return formulas.compare(said, asked) or undecided(said.text, "no formula")  # what same() ignores counts here
     exact = any(text.same(said.text[:400], gold) for gold in asked.golds)
+    asked = replace(asked, golds=(spellings.exactly(asked.golds[0]), *asked.golds))
     # words where a number or a date is asked for are another answer
     found = right(said.text, "exact") if exact else _kind(asked.golds[0])(said, asked) or _name(said, asked)
     held = found is not None and found.outcome == "correct"

@@ -133,6 +133,18 @@ def only_a_number(said: str, golds: Sequence[str]) -> bool:
     return any(own & {*re.findall(r"\d+", gold)} for gold in golds)
 
 
+_ABOUT = re.compile(
+    r"(?:about|approximately|around|roughly|nearly|almost|some|circa)\s(?=\w+\s[a-z]+\Z)", re.IGNORECASE
+)
+
+
+def exactly(gold: str) -> str:
+    """A quantity that a gold answer gives roughly, in figures: "2 months" for "nearly two months"; others unchanged."""
+    found = _ABOUT.match(gold)
+    forms = (gold[found.end() :], in_figures(gold[found.end() :])) if found else ()
+    return next((form for form in forms if form[0].isdigit()), gold)
+
+
 def in_reply(gold: str, question: str | None) -> str:
     """A gold answer in the words of a reply: "your aunt" for "my aunt" if the question is "Whom did I meet?", and "19
     days" for "19 days ago" if it says "ago".

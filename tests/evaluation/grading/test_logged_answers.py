@@ -73,6 +73,11 @@ TEXTS = [
     ("When did he leave?", ("10 years ago",), "He left ten years ago.", RIGHT),  # numbers in words
     ("When did he leave?", ("10 years ago",), "He left eleven years ago.", WRONG),
     ("When did he leave?", ("10 years ago",), "He left twenty years ago.", WRONG),
+    ("How long was it?", ("nearly two months",), "Approximately 2 months.", RIGHT),  # two words for one guess
+    ("How long was it?", ("about 400 years",), "Approximately 400 years.", RIGHT),
+    ("How long was it?", ("about 400 years",), "More than 400 years.", WRONG),
+    ("How long was it?", ("nearly two months",), "Approximately 2 weeks.", WRONG),
+    ("What is it of?", ("about time travel",), "time travel", NONE),
     ("When was it?", ("the 2010 election",), "2010.", NONE),  # a number of a longer name
     ("When was it?", ("the 2010 election",), "2011.", WRONG),
     ("What is its rank?", ("third-largest",), "3rd.", NONE),
