@@ -96,6 +96,8 @@ _IS_NTH = re.compile(
     r"|(?:comes|came|is|was)\s(?:in\s)?(?:second|third|fourth)\b(?!\s\w))",
     re.IGNORECASE,
 )
+_LATER = re.compile(r"\s(?:later|second|next|afterwards|last)\W*(?:\Z|[,.;]\s)")
+_THEN = re.compile(r"\w[,;]\s(?:and\s)?then\s(?:[a-z]+\s)?\Z")
 _TAKEN_BACK = re.compile(r"\b(?:no|not|sorry|wait|actually|but|or)\b|n't\b", re.IGNORECASE)
 _HOW_MANY = re.compile(
     r"\bhow\s+many\s+(?:(?:are|were)\s+)?"
@@ -212,6 +214,13 @@ def _is_another_in_a_row(said: Sequence[str], golds: Sequence[str], question: st
     return not _NTH.search(question) and _all_before(said, golds, _IS_NTH)
 
 
+def _comes_later(said: Sequence[str], golds: Sequence[str], question: str) -> bool:
+    """What is not the first, which is asked for: "She met Ann first and Bo later.", "Ann, then Bo."."""
+    places = [(s, m) for s in said for g in golds for m in re.finditer(rf"(?<!\w){re.escape(g)}(?!\w)", s, re.I)]
+    later = (_LATER.match(s, m.end()) or _THEN.search(s[: m.start()]) for s, m in places)
+    return bool(places) and re.search(r"\bfirst\b", question) is not None and all(later)
+
+
 def _is_beside_the_head(said: Sequence[str], golds: Sequence[str], question: str) -> bool:
     held = [f" {normalize(gold)} " for gold in golds]
     return all(_beside_the_head(s, held, view.asked_for(question)) for s in said)
@@ -242,6 +251,7 @@ def _is_an_adjective(said: Sequence[str], golds: Sequence[str], question: str) -
 
 _OF_ANOTHER = (
     _is_another_in_a_row,
+    _comes_later,
     _is_beside_the_head,
     _has_another_relation,
     _is_in_the_other_order,

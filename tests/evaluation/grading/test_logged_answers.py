@@ -66,6 +66,10 @@ TEXTS = [
     (CAPITAL, ("Vienna",), "It is Graz, not Vienna1.", WRONG),
     ("Which system is it?", ("Windows10",), "It is Windows8.", WRONG),
     ("Which film is it?", ("Terminator",), "It is Terminator2.", NONE),
+    (MET, ("my aunt",), "You met Rachel first and your aunt later.", NONE),  # the second one
+    (MET, ("Rachel",), "You met Rachel first and your aunt later.", RIGHT),
+    (MET, ("my aunt",), "Rachel, then your aunt.", NONE),
+    (MET, ("my aunt",), "Your aunt, then Rachel.", RIGHT),
     (DEBT, ("customer deposits",), SUMS, NONE),  # amounts, of which none is said to be the largest
     (DEBT, ("customer deposits",), "Customer deposits were $9 million.", RIGHT),
     (DEBT, ("customer deposits",), f"Customer deposits. {SUMS}", RIGHT),
