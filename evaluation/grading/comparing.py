@@ -25,6 +25,7 @@ from . import (
     peoples,
     quantities,
     roles,
+    spellings,
     statements,
     text,
     units,
@@ -111,6 +112,7 @@ def _text(said: Said, asked: Asked) -> Verdict:
     if formulas.is_formula(asked.golds[0], asked.question):
         return formulas.compare(said, asked) or undecided(said.text, "no formula")  # what same() ignores counts here
     exact = any(text.same(said.text[:400], gold) for gold in asked.golds)
+    asked = replace(asked, golds=(spellings.exactly(asked.golds[0]), *asked.golds))
     # words where a number or a date is asked for are another answer
     found = right(said.text, "exact") if exact else _kind(asked.golds[0])(said, asked) or _name(said, asked)
     held = found is not None and found.outcome == "correct"
@@ -223,7 +225,8 @@ def _name(said: Said, asked: Asked) -> Verdict:
             if last is None or not last.right:
                 return undecided(said.text, "named in passing")  # a step of a chain
         known = said.text, asked.golds, asked.question
-        if echo.only_repeated(*known) or echo.in_another_clause(*known) or roles.of_another(*known):
+        amounts = not said.cued and statements.only_amounts(said.text, asked.golds, asked.question)
+        if amounts or any(test(*known) for test in (echo.only_repeated, echo.in_another_clause, roles.of_another)):
             return undecided(said.text, "named in passing")
         if names.of_another_kind(said.text, asked.golds, asked.question):
             return undecided(said.text, "part of another name")

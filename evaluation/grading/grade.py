@@ -20,7 +20,7 @@ from ..text_files import literal
 from . import booleans, cues, echo, names, statements, text, view
 from .comparing import COMPARISONS
 from .extract import CODE, Extracted, extract, in_lines
-from .spellings import has_another_remark, short_forms
+from .spellings import has_another_remark, in_figures, in_reply, short_forms
 from .verdicts import Asked, Said, Verdict, undecided
 from .view import plain, visible
 
@@ -85,7 +85,9 @@ def grade(
         if compat is None and found.reason in ("no-cue", "no-answer-tag"):
             found = _declined(response_text) or found
     given = tuple(options) or (in_question(question or "") if answer_type == "choice" else ())
-    asked = Asked((gold, *aliases, *short_forms(gold)), given, question, compat == "collapse")
+    others = (*short_forms(gold), in_reply(gold, question), in_figures(gold) if answer_type == "text" else gold)
+    golds = dict.fromkeys((gold, *aliases, *others))
+    asked = Asked(tuple(golds), given, question, compat == "collapse")
     result = _judge(found, asked, answer_type, unknowable)
     if result.outcome == "invalid" and compat in ("stad", "collapse"):
         return Grade("incorrect", result.answer, None, f"compat:{result.reason}")

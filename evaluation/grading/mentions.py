@@ -18,6 +18,8 @@ _LINKS = frozenset("#!?*.,-/&()'\"\u2013\u2014:")
 _NEGATED_VERB = frozenset("not never isnt wasnt arent werent".split())
 _ALSO_CALLED = frozenset("also aka known called formerly simply formally more less about so".split())
 _PREFIXES = frozenset("great step half ex co non anti vice".split())
+_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e)\Z")
+_ALIKE_LETTERS = 6
 _SHORTEST = 3
 _PLACES = 8
 """Mentions of a name in a sentence that are looked at."""
@@ -55,6 +57,27 @@ def best(sentence: Sequence[Token], names: Sequence[tuple[str, ...]]) -> Role | 
     ):
         return Role.PASSING
     return max(roles, default=None)
+
+
+def inflected(said: Sequence[str], gold: Sequence[str], written: str) -> bool:
+    """Whether a text has all words of a gold answer, one in another form: "planted trees" for "planting trees",
+    "lactose intolerant" for "lactose intolerance". Another form of a name ("Austrian") is another word.
+    """
+    stems = {_ENDING.sub("", word): word for word in said}
+    odd = [word for word in gold if word not in {*said, *PREPOSITIONS, *ARTICLES}]
+    forms = [(word, stems.get(_ENDING.sub("", word), "")) for word in odd]
+    found = all(
+        (form and any(w.endswith(("ing", "ed")) for w in (word, form)))
+        or (len(gold) > 1 and f" {word}" in f" {written}" and any(_akin(word, other) for other in said))
+        for word, form in forms
+    )
+    return bool(forms) and found and not {"not", "never"} & {*said}
+
+
+def _akin(a: str, b: str) -> bool:
+    """Whether two words have most of their letters alike: "raspberry" and "raspberries"."""
+    n = max(_ALIKE_LETTERS, -(-7 * max(len(a), len(b)) // 10))
+    return a[:n] == b[:n] and len(b) >= n
 
 
 def _joined(sentence: Sequence[Token], places: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -148,7 +148,10 @@ def _among_several(given: _Given) -> Verdict:
 
 def _nearly_it(given: _Given) -> Verdict:
     near = any(numbers.may_equal(given.number, w) or units.nearly(given.number, w) for w in given.golds)
-    return undecided(given.text, "two readings") if near or units.duration(given.number, given.golds) else None
+    if near or units.duration(given.number, given.golds):
+        return undecided(given.text, "two readings")
+    exact = any(units.more_exact(given.number, w, given.asked.question) for w in given.golds)
+    return undecided(given.text, "more decimals") if exact else None
 
 
 def _the_same_quantity(given: _Given) -> Verdict:

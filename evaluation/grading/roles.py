@@ -7,7 +7,7 @@ nothing here is used.
 import re
 from collections.abc import Sequence
 
-from . import echo, events, numbers, statements, view, words
+from . import echo, events, numbers, statements, units, view, words
 from .text import has_any, normalize
 
 _WHOSE = re.compile(
@@ -96,6 +96,8 @@ _IS_NTH = re.compile(
     r"|(?:comes|came|is|was)\s(?:in\s)?(?:second|third|fourth)\b(?!\s\w))",
     re.IGNORECASE,
 )
+_LATER = re.compile(r"\s(?:later|second|next|afterwards|last)\W*(?:\Z|[,.;]\s)")
+_THEN = re.compile(r"\w[,;]\s(?:and\s)?then\s(?:[a-z]+\s)?\Z")
 _TAKEN_BACK = re.compile(r"\b(?:no|not|sorry|wait|actually|but|or)\b|n't\b", re.IGNORECASE)
 _HOW_MANY = re.compile(
     r"\bhow\s+many\s+(?:(?:are|were)\s+)?"
@@ -212,6 +214,13 @@ def _is_another_in_a_row(said: Sequence[str], golds: Sequence[str], question: st
     return not _NTH.search(question) and _all_before(said, golds, _IS_NTH)
 
 
+def _comes_later(said: Sequence[str], golds: Sequence[str], question: str) -> bool:
+    """What is not the first, which is asked for: "She met Ann first and Bo later.", "Ann, then Bo."."""
+    places = [(s, m) for s in said for g in golds for m in re.finditer(rf"(?<!\w){re.escape(g)}(?!\w)", s, re.I)]
+    later = (_LATER.match(s, m.end()) or _THEN.search(s[: m.start()]) for s, m in places)
+    return bool(places) and re.search(r"\bfirst\b", question) is not None and all(later)
+
+
 def _is_beside_the_head(said: Sequence[str], golds: Sequence[str], question: str) -> bool:
     held = [f" {normalize(gold)} " for gold in golds]
     return all(_beside_the_head(s, held, view.asked_for(question)) for s in said)
@@ -242,6 +251,7 @@ def _is_an_adjective(said: Sequence[str], golds: Sequence[str], question: str) -
 
 _OF_ANOTHER = (
     _is_another_in_a_row,
+    _comes_later,
     _is_beside_the_head,
     _has_another_relation,
     _is_in_the_other_order,
@@ -349,5 +359,5 @@ def hinted_number(text: str, question: str) -> str | None:
 def elsewhere(text: str, golds: Sequence[str], question: str) -> bool:
     """Whether a text says another number than a gold one of what is asked, or a number of another person."""
     hint = numbers.parse(hinted_number(text, question) or "")
-    wanted = [w for gold in golds if (w := numbers.parse(gold))]
+    wanted = units.in_unit([w for gold in golds if (w := numbers.parse(gold))], question)
     return of_another_person(text, question) if hint is None else not any(numbers.equal(hint, w) for w in wanted)

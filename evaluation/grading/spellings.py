@@ -106,12 +106,63 @@ _REMARK = re.compile(r"(?<=[\w\"'.!])\s\((?:[^()]*\b[a-z]{3,}\b[^()]*|1[5-9]\d\d
 """What tells a name from others like it: "Mercury (planet)", "Emma (1996)"."""
 
 
+_TWO_FORMS = re.compile(r"(.+\w)\s\((?:or\s([^()]+)|([A-Z]{2,6}))\)")
+"""A name and a second form of it: "25 seconds (or 0:25)", "World Bank (WB)"."""
+
+
+_WORD_OF = {n: w for w, n in words.SMALL.items()} | {
+    f"{n}{'st nd rd'.split()[n - 1] if n < 4 else 'th'}": w for n, w in enumerate(_ORDINALS, 1)
+}
+_WRITTEN = {w: str(n) for n, w in _WORD_OF.items()} | {str(n): w for n, w in _WORD_OF.items()}
+_SMALL_NUMBER = re.compile(
+    rf"(?<![\w.,:/$-])(?:{'|'.join(sorted(_WRITTEN, key=len, reverse=True))})(?![\w%]|[.,:/-]\d)", re.I
+)
+
+
+def in_figures(gold: str) -> str:
+    """A gold answer with its small numbers written the other way: "ten years ago" for "10 years ago", "3rd" for
+    "third".
+    """
+    return _SMALL_NUMBER.sub(lambda m: _WRITTEN[m[0].lower()], gold)
+
+
+def only_a_number(said: str, golds: Sequence[str]) -> bool:
+    """Whether a text is nothing but a number of a longer name: "2010" for "the 2010 election"."""
+    number = re.compile(r"(?:In\s)?(\d+)(?:st|nd|rd|th)?\W*", re.IGNORECASE)
+    own = {m[1] for form in (said.strip(), in_figures(said.strip())) if (m := number.fullmatch(form))}
+    return any(own & {*re.findall(r"\d+", gold)} for gold in golds)
+
+
+_ABOUT = re.compile(
+    r"(?:about|approximately|around|roughly|nearly|almost|some|circa)\s(?=\w+\s[a-z]+\Z)", re.IGNORECASE
+)
+
+
+def exactly(gold: str) -> str:
+    """A quantity that a gold answer gives roughly, in figures: "2 months" for "nearly two months"; others unchanged."""
+    found = _ABOUT.match(gold)
+    forms = (gold[found.end() :], in_figures(gold[found.end() :])) if found else ()
+    return next((form for form in forms if form[0].isdigit()), gold)
+
+
+def in_reply(gold: str, question: str | None) -> str:
+    """A gold answer in the words of a reply: "your aunt" for "my aunt" if the question is "Whom did I meet?", and "19
+    days" for "19 days ago" if it says "ago".
+    """
+    if re.search(r"\b(?:I|[Mm]y|me)\b", question or ""):
+        gold = re.sub(r"\b(?:[Mm]y|[Oo]ur)\b", "your", gold)
+    return re.sub(r"(\d+\s[a-z]+)\sago\W*\Z", r"\1", gold) if re.search(r"\bago\b", question or "") else gold
+
+
 def short_forms(name: str) -> tuple[str, ...]:
     """Short forms of the name of a day or month, none for most others: "Thursday" -> "Thu", "Thur", "Thurs".
 
     A name all in small letters may have the country in it: "us army" -> "US army". A name may have a remark behind it
-    that no answer needs: "Mercury (planet)" -> "Mercury".
+    that no answer needs ("Mercury (planet)" -> "Mercury"), or another form of it ("World Bank (WB)").
     """
+    two = _TWO_FORMS.fullmatch(name.strip())
+    if two and (two[2] or initials(two[3], tuple(two[1].lower().split()))):
+        return two[1], two[2] or two[3]
     bare = name if "=" in name else _REMARK.sub("", name)  # not "f(n) = n (mod 4)"
     others = re.sub(r"\bus\b", "US", name) if name.islower() else name, bare
     return (*_SHORT_FORMS.get(name.strip(" .").lower(), ()), *(other for other in others if other != name))

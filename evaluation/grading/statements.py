@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from . import cues, echo, numbers, view
-from .text import TITLES, elsewhere, normalize, part_of
+from .text import TITLES, elsewhere, has_any, normalize, part_of
 
 _THE_ASKED = re.compile(
     r"\b(?:what\s(?:is|was|are|were|will\sbe)\s(?:the|her|his|their|its|my)|how\smuch)\s(?P<what>[a-z]+(?:\s[a-z]+){0,2}?)"
@@ -312,6 +312,24 @@ def _pair(question: str, gold: str, plain: str) -> tuple[str, str] | None:
         if other is not None and other != own and not {*other.split()} <= _SMALL:
             return own, other
     return None
+
+
+_AMOUNT = re.compile(
+    r"(?<!\b[Ii]t)(?<!\b[Tt]hey)(?<!\b[Tt]here)(?<!\b[Tt]his)\s(?:was|were|is|are|had|has)\s"
+    r"(?:(?:about|only|approximately)\s)?[$\u20ac\u00a3]?\(?\d"
+)
+_OF_ALL = frozenset("most least fewest largest biggest greatest smallest highest lowest longest shortest".split())
+_COMPARING = _OF_ALL | _DEGREES | {"than"}
+
+
+def only_amounts(said: str, golds: Sequence[str], question: str) -> bool:
+    """Whether a text has amounts of several things and does not say which is the largest, which the question asks:
+    "Loans were $5, and cash was $9.", but not "Cash. Loans were $5, and cash was $9.".
+    """
+    asked, told = ({*re.findall(r"[a-z]+", t.lower())} for t in (question, said))
+    first = re.split(r"[.:]\s|\n", said.strip())[0]
+    named = not re.search(r"\d", first) and said.strip()[len(first) :][:1] == "." and has_any(first, golds)
+    return bool(asked & _OF_ALL) and not (told & _COMPARING or named) and len(_AMOUNT.findall(said)) > 1
 
 
 def _run(nearest: Sequence[str]) -> int:

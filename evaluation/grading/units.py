@@ -4,8 +4,8 @@ Whether one of two numbers is the other one, rounded, also stands here: 33.33 fo
 
     rounds_to(numbers.parse("100/3"), numbers.parse("33.33"))  # True
 
-The other way round, 1.67 is right for 5/3. Any other difference in the last decimals counts: 3.14159 is not 3.14, and
-33.3 is not 33.33. Nor is 1/3 0.33, because rounding changes a number below one by too much.
+The other way round, 1.67 is right for 5/3. Any other difference in the last decimals counts: 33.3 is not 33.33. Nor is
+1/3 0.33, because rounding changes a number below one by too much. Whether 3.14159 is 3.14, no rule can tell.
 """
 
 import itertools
@@ -25,6 +25,11 @@ _UNIT = re.compile(
 """How a question asks for a unit: "How many metres", "in minutes"."""
 _RATE = re.compile(r"\bin\s+([a-z]+)(?=(?:\s?/\s?|\sper\s)[a-z])|\bin\s+([km]ph|kmh)\b", re.IGNORECASE)
 """How it asks for the unit of a speed."""
+_SCALE = re.compile(
+    r"\b(?:in|how\s+many)\s+(?:us[d$]?|eur|gbp|[$€£])?\s?(thousand|million|billion|trillion)s?\b", re.IGNORECASE
+)
+"""How it asks for a number of thousands or millions: "in USD millions", "How many million people"."""
+_PLACES = re.compile(r"\b(one|two|three|four|[1-6])\s+decimals?\b", re.IGNORECASE)
 _HOW_MANY = re.compile(r"\bhow\s+many\b", re.IGNORECASE)
 _OFFERS = re.compile(r"\b(?:or|than)\b", re.IGNORECASE)
 """How a question names alternatives, or compares."""
@@ -59,8 +64,12 @@ _MOST_CHANCES = 100
 
 
 def in_unit(golds: Sequence[Number], question: str | None) -> list[Number]:
-    """Gold numbers with what the question says in other units, and bare ones with the unit that it asks for."""
+    """Gold numbers with what the question says in other units, and bare ones with the unit that it asks for.
+
+    Where it asks for millions, "12 million" is another form of 12.
+    """
     question = question or ""
+    golds = [*golds, *(replace(g, value=g.value * scale) for g in golds if (scale := _scale(question)) > 1)]
     if "nautical" in question.lower():
         return list(golds)  # "nm" is a nautical mile there, and a mile is another one
     asked = _asked_for(question)
@@ -72,6 +81,11 @@ def in_unit(golds: Sequence[Number], question: str | None) -> list[Number]:
     per = words.per(question[rate.end() :], rate[1] or rate[2]) if rate else None
     unit = numbers.UnitAsked(dimension, factor, per)
     return [g if g.dimension or g.percent else replace(g, asked=unit) for g in golds]
+
+
+def _scale(question: str | None) -> int:
+    scale = _SCALE.search(question or "")
+    return words.scale(scale[1]) if scale else 1
 
 
 def _asked_for(question: str) -> set[tuple[str, Fraction]]:
@@ -279,6 +293,8 @@ _EXACT = 2
 """Halves, as 12.5, are as often exact as rounded."""
 _THREE = 100
 """A rounded answer has three digits or more."""
+_TWO = 10
+"""The least with two digits."""
 _SHOWN = 12
 """Decimals in which a digit repeats; fewer of a large number, as a program prints about 16 digits."""
 
@@ -307,6 +323,25 @@ def nearly(said: Number, gold: Number) -> bool:
         return False
     digits = next((n for n in _ROUNDED if n > 1 and (said.value * 10**n).denominator == 1), 0)
     return bool(digits) and _to_digits(gold.value, digits) == said.value
+
+
+def more_exact(said: Number, gold: Number, question: str | None) -> bool:
+    """Whether a number has more decimals than a gold one to which it rounds: 3.6925 and 3.7.
+
+    The decimals are those that the question asks for ("to two decimal places": 0.7985 and 0.8), or those of the gold
+    answer; whole numbers are exact, but for millions where millions are asked for.
+    """
+    places, unit = _PLACES.search(question or ""), gold.asked or gold
+    if said.dimension and (said.dimension, said.factor) != (unit.dimension, unit.factor):
+        return False
+    for scale in {1, _scale(question)}:
+        value, right = (n * (100 if gold.percent else 1) for n in (said.value / scale, gold.value))
+        own = next((n for n in range(9) if (right * 10**n).denominator == 1), 9)
+        digits = int(words.value(places[1]) or places[1]) if places else own
+        rounded = places or ((own or scale > 1) and right.denominator != _EXACT and abs(right) * 10**own >= _TWO)
+        if rounded and (value * 10**digits).denominator != 1 and _to_digits(value, digits) == right:
+            return True
+    return False
 
 
 def _repeats(value: Fraction) -> bool:

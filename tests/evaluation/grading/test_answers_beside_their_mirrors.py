@@ -22,7 +22,7 @@ NUMBERS = [
     ("number", "33.33", "\\frac{10}{30} \\times 100 = 33.\\overline{3}", None, RIGHT),
     ("number", "66.67", "66.666667", None, RIGHT),
     ("number", "33.33", "33.34", None, WRONG),
-    ("number", "33.33", "33.3334", None, WRONG),
+    ("number", "33.33", "33.3334", None, OPEN),
     # in another unit
     ("number", "1.11 hours", "66.666666 minutes", None, RIGHT),
     ("number", "1.11 hours", "66.777777 minutes", None, WRONG),
@@ -31,8 +31,13 @@ NUMBERS = [
     ("text", "H2O", "H_2O", None, RIGHT),
     ("text", "C6H12O6", "$C_6H_{12}O_6$", None, RIGHT),
     ("text", "CO2", "CO_3", None, WRONG),
-    ("number", "3.14", "3.14159", None, WRONG),
-    ("number", "0.33", "1/3", None, WRONG),
+    ("number", "3.14", "3.14159", None, OPEN),
+    ("number", "0.33", "1/3", None, OPEN),
+    ("number", "3.7", "3.76", None, WRONG),
+    ("number", "12", "12.4", None, WRONG),
+    ("number", "12.5", "12.49", None, WRONG),
+    ("number", "0.8", "0.7985", "What is the ratio, to two decimal places?", OPEN),
+    ("number", "0.8", "0.79", "What is the ratio, to two decimal places?", WRONG),
     ("number", "43", "60 less 17 were left, so Alex now has forty-three (43) pencils.", None, RIGHT),
     ("number", "43", "forty (43)", None, WRONG),
     ("number", "45", "12:15 - 11:30 = 0:45 \u2192 45 minutes", None, RIGHT),
@@ -50,7 +55,15 @@ NUMBERS = [
 HOURS = "Two pumps fill a pool. How many hours do they need together?"
 BUS = "How long does the bus take if it leaves at 8:50 and arrives at 10:05? Answer in minutes."
 WEEKS = "They want to save $12,000, have $7,400 and save $230 every week. How many weeks do they need?"
+SPENT = "How much did it spend (in USD millions)?"
 UNITS = [
+    ("number", "1577", "It spent $1,577 million.", SPENT, RIGHT),
+    ("number", "1577", "$1.577 billion", SPENT, RIGHT),
+    ("number", "1577", "$1,577 billion", SPENT, WRONG),
+    ("number", "1577", "$1,577 million", "How much did it spend?", WRONG),
+    ("number", "59", "The population is 59 million.", "What is the population of Italy, in millions?", RIGHT),
+    ("number", "382", "$381.6 million", SPENT, OPEN),
+    ("number", "382", "$382.6 million", SPENT, WRONG),
     ("number", "2", "9600/80 = 120, so they need 120 minutes, which is 1.2 hours.", HOURS, WRONG),
     ("number", "2", "120 minutes, or 2.5 hours", HOURS, NOT_RIGHT),
     ("number", "2", "120 minutes (2 hours)", HOURS, RIGHT),

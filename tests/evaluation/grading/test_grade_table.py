@@ -52,7 +52,6 @@ NUMBERS = [
     ("7", "7.0", RIGHT),
     ("7", "7.1", WRONG),
     ("0.3333333333", "1/3", RIGHT),
-    ("0.33", "1/3", WRONG),
     ("25%", "25%", RIGHT),
     ("25%", "25 percent", RIGHT),
     ("25%", "25 per cent", RIGHT),

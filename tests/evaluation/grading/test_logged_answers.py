@@ -14,6 +14,9 @@ FIRST, ALBUM = "Who was born first, Ann Lee or Bo Diaz?", "Which album did she m
 PLAYS, SINGS = "Ann Lee is a Welsh guard who plays for which basketball club?", "Who sings the song?"
 SHOW = "Aladdin is a show by a writer whose first work with Alan Moor was what 1979 musical?"
 CAPITAL, SEAT = "What is the capital of Austria?", "The town of Bree was succeeded as the seat of Arnor by what city?"
+MET, AGO, DID = "Whom did I meet first?", "How many days ago did it begin?", "What did they do there?"
+DEBT, SUMS = "What was the largest debt?", "Total loans were $5 million, and customer deposits were $9 million."
+BODY, TIME = "World Health Organization (WHO)", "25 minutes and 50 seconds (or 25:50)"
 KING, BORDERS = "Which king had him executed?", "Which countries border Mongolia?"
 TEXTS = [
     (OWNER, ("Bell Bros. Coffee",), "The brand is owned by Bell Bros. Coffee.", RIGHT),  # a stop inside a name
@@ -63,6 +66,48 @@ TEXTS = [
     (CAPITAL, ("Vienna",), "It is Graz, not Vienna1.", WRONG),
     ("Which system is it?", ("Windows10",), "It is Windows8.", WRONG),
     ("Which film is it?", ("Terminator",), "It is Terminator2.", NONE),
+    (MET, ("my aunt",), "You met Rachel first and your aunt later.", NONE),  # the second one
+    (MET, ("Rachel",), "You met Rachel first and your aunt later.", RIGHT),
+    (MET, ("my aunt",), "Rachel, then your aunt.", NONE),
+    (MET, ("my aunt",), "Your aunt, then Rachel.", RIGHT),
+    (DEBT, ("customer deposits",), SUMS, NONE),  # amounts, of which none is said to be the largest
+    (DEBT, ("customer deposits",), "Customer deposits were $9 million.", RIGHT),
+    (DEBT, ("customer deposits",), f"Customer deposits. {SUMS}", RIGHT),
+    (DEBT, ("customer deposits",), f"{SUMS} So customer deposits were the largest.", RIGHT),
+    ("When did he leave?", ("10 years ago",), "He left ten years ago.", RIGHT),  # numbers in words
+    ("When did he leave?", ("10 years ago",), "He left eleven years ago.", WRONG),
+    ("When did he leave?", ("10 years ago",), "He left twenty years ago.", WRONG),
+    ("How long was it?", ("nearly two months",), "Approximately 2 months.", RIGHT),  # two words for one guess
+    ("How long was it?", ("about 400 years",), "Approximately 400 years.", RIGHT),
+    ("How long was it?", ("about 400 years",), "More than 400 years.", WRONG),
+    ("How long was it?", ("nearly two months",), "Approximately 2 weeks.", WRONG),
+    ("What is it of?", ("about time travel",), "time travel", NONE),
+    ("When was it?", ("the 2010 election",), "2010.", NONE),  # a number of a longer name
+    ("When was it?", ("the 2010 election",), "2011.", WRONG),
+    ("What is its rank?", ("third-largest",), "3rd.", NONE),
+    ("What is its rank?", ("third-largest",), "13th.", WRONG),
+    ("Why no milk?", ("lactose intolerance",), "She is lactose intolerant.", NONE),  # another form of a word
+    ("Why no milk?", ("lactose intolerance",), "She is lactose tolerant.", WRONG),
+    ("Why no milk?", ("lactose intolerance",), "She is not lactose intolerant.", WRONG),
+    ("Where did she study?", ("University of Austria",), "University of Australia", WRONG),
+    ("How long was it?", ("seventeen years",), "seventy years", WRONG),
+    ("Which film is it?", ("Twelve Monkeys",), "12 Monkeys", RIGHT),
+    ("Which film is it?", ("Twelve Monkeys",), "13 Monkeys", WRONG),
+    ("What is its rank?", ("third-largest",), "It is the 3rd-largest city.", RIGHT),
+    ("What is its rank?", ("third-largest",), "It is the 13th-largest city.", WRONG),
+    (MET, ("my aunt",), "You met your aunt.", RIGHT),  # said to the one who asks
+    (MET, ("my aunt",), "You met your uncle.", WRONG),
+    ("Whom did he meet?", ("my aunt",), "He met your aunt.", WRONG),
+    (AGO, ("19 days ago",), "It began 19 days before the fair.", RIGHT),
+    (AGO, ("19 days ago",), "It began 9 days before the fair.", WRONG),
+    ("What does she lead?", (BODY,), f"She leads the {BODY}.", RIGHT),  # two forms of a name
+    ("What does she lead?", (BODY,), "She leads the World Health Organization.", RIGHT),
+    ("What does she lead?", (BODY,), "She leads the World Trade Organization (WTO).", WRONG),
+    ("What was her time?", (TIME,), "Her time was 25:50.", RIGHT),
+    ("What was her time?", (TIME,), "Her time was 25:05.", WRONG),
+    (DID, ("planting trees",), "They planted trees.", NONE),  # another form of a verb
+    (DID, ("planting trees",), "They never planted trees.", WRONG),
+    (DID, ("planting trees",), "They planted beans.", WRONG),
     (SINGS, ("Ann Vale",), "The Song: Originally sung by Ann Vale.", RIGHT),
     (SINGS, ("Ann Vale",), "Bo Fox sings to Ann Vale.", NONE),
     (KING, ("Henry VIII",), "Henry VIII's men did it.", NONE),  # a king's number with another ending
