@@ -9,9 +9,10 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
+from threading import Event, Lock, Thread
 from typing import Any, TextIO
 
 from ...files import finite
@@ -77,6 +78,22 @@ ENOUGH = 0.03
 """Share of the work behind its first count from which the time that is left is estimated."""
 
 
+@contextmanager
+def _repeating(action: Callable[[], None]) -> Iterator[None]:
+    """Inside, do something every ``EVERY`` seconds, from a thread of its own."""
+    ended = Event()
+
+    def repeat() -> None:
+        while not ended.wait(EVERY):
+            action()
+
+    Thread(target=repeat, daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+
+
 class Reporter:
     """Reports progress. Data never goes through here, so that stdout stays free for it."""
 
@@ -89,6 +106,7 @@ class Reporter:
         """
         self.log = log
         self._held: list[str] = []
+        self._writing = Lock()
         self.quiet = quiet
         self.bars = bars
         self._said = time.monotonic()
@@ -116,13 +134,14 @@ class Reporter:
         self._write(line)
 
     def _write(self, line: str) -> None:
-        self._held.append(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {plain(line)}\n")
-        if self.log is None:
-            return  # a model may report something before its run begins, and the run may still be refused
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        with self.log.open("a", encoding="utf-8") as f:
-            f.writelines(self._held)
-        self._held.clear()
+        with self._writing:
+            self._held.append(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {plain(line)}\n")
+            if self.log is None:
+                return  # a model may report something before its run begins, and the run may still be refused
+            self.log.parent.mkdir(parents=True, exist_ok=True)
+            with self.log.open("a", encoding="utf-8") as f:
+                f.writelines(self._held)
+            self._held.clear()
 
     @contextmanager
     def bar(self, title: str, total: int, *, still: bool = False) -> Iterator[Advance]:
@@ -156,10 +175,15 @@ class Reporter:
                 first = first or (time.monotonic(), done)
                 if draw is not None:
                     draw(n)
-                elif time.monotonic() - self._said >= EVERY:
+                else:
+                    after_silence()
+
+            def after_silence() -> None:
+                if time.monotonic() - self._said >= EVERY:
                     tell()
 
-            yield advance
+            with nullcontext() if draw is not None else _repeating(after_silence):  # the first count may come late
+                yield advance
         if time.monotonic() - start >= PATIENCE and done > told:
             tell()
 

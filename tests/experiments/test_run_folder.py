@@ -12,6 +12,7 @@ import sys
 import warnings
 from itertools import pairwise
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 
 import numpy as np
@@ -325,6 +326,14 @@ def test_the_time_that_is_left_is_told_from_what_followed_the_first_count(
     assert lines[:2] == ["asking: 1 % (1/157)", "asking: 7 % (11/157), about 15 minutes left"]
     assert lines[-3:] == ["in batches: 0 % (0/157)", "in batches: 1 % (1/157)",
                           "in batches: 50 % (79/157), about 4 minutes left"]  # fmt: skip
+
+
+def test_work_that_counts_nothing_yet_says_so_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(printing, "EVERY", 0.0)
+    reporter, said = Reporter(), Event()
+    monkeypatch.setattr(reporter, "say", lambda line: said.set() if line == "asking: 0 % (0/9)" else None)
+    with reporter.bar("asking", 9):
+        assert said.wait(60)
 
 
 def test_work_that_fails_has_no_line_at_its_end(
