@@ -263,7 +263,7 @@ def _boolean(said: Said, asked: Asked) -> Verdict:
 def _choice(said: Said, asked: Asked) -> Verdict:
     given, gold = asked.options, asked.golds[0]
     if (wanted := letter_of(gold, given)) is None and given:
-        named = ", ".join(letter for letter, _ in given)
+        named = ", ".join(f"{letter} ({said})" if said else letter for letter, said in given)
         raise InputError(f"gold answer {gold!r} is not one of the options {named}; use a letter or an option's text")
     if wanted is None:
         return _name(said, asked)
