@@ -249,11 +249,6 @@ def test_trainings_are_run_in_the_folder_of_the_study_and_not_run_again(
     assert main(words) == done(tmp_path / "v") and "4 of 4 models are done" in capsys.readouterr().err
 
 
-def test_a_series_of_trainings_leaves_out_the_seed_that_was_chosen() -> None:
-    shipped = series.shipped(DOSES).seed
-    assert len(train.seeds(8)) == 8 and shipped not in train.seeds(8) and train.seeds(8)[0] == 0
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
