@@ -86,16 +86,7 @@ def _n_marks(drawing: figures.Drawing) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "neuron-overlap-means",
-        "neuron-layers",
-        "neuron-check",
-        "lookback-means",
-        "patching",
-        "cosine-prompt-end",
-        "mink",
-    ],
+    "name", "neuron-overlap-means neuron-layers neuron-check lookback-means patching cosine-prompt-end mink".split()
 )
 def test_two_runs_whose_folders_have_one_name_have_a_panel_each(
     name: str, synthetic: ModuleType, tmp_path: Path

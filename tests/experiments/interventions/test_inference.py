@@ -19,15 +19,9 @@ from composcope.probes.result import ProbeResult
 
 
 def _example(
-    case: str,
-    group: str = "failure",
-    family: str = "f",
-    depth: int = 4,
-    size: int = 5,
-    role: str = "whole",
-    shares: str | None = None,
-    answer: str = "",
-) -> Any:
+    case: str, group: str = "failure", family: str = "f", depth: int = 4, size: int = 5, role: str = "whole",
+    shares: str | None = None, answer: str = "",
+) -> Any:  # fmt: skip
     ids = (*range(size - 1), sum(ord(c) * 131**i for i, c in enumerate(case)))
     gold = Gold(answer or case, "text", "plain")
     about = {"case": case, "group": group, "family": family, "depth": depth, "role": role, "shares": shares}

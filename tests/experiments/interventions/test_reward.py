@@ -26,13 +26,8 @@ TABLE = [
     # the tags of the format itself, empty, are no copy of the template
     ("<reasoning></reasoning><answer>Amber moot, Birch siege</answer>", True, 2, False, 1.2),
     # the template stands inside the reasoning
-    (
-        "<reasoning><reasoning></reasoning> <answer></answer></reasoning><answer>Amber moot, Birch siege</answer>",
-        True,
-        2,
-        True,
-        1.0,
-    ),
+    ("<reasoning><reasoning></reasoning> <answer></answer></reasoning><answer>Amber moot, Birch siege</answer>",
+     True, 2, True, 1.0),
     (f"<reasoning>{INSTRUCTION}</reasoning><answer>x</answer>", False, 2, True, 0.0),
     (f"{INSTRUCTION} <answer>Amber moot, Birch siege</answer>", True, 2, True, 1.0),
     # a copy of the instruction and nothing else, also where its own tags are taken for the answer's
@@ -40,7 +35,7 @@ TABLE = [
     # repeated tags earn nothing more, and the evaluation stops after the first answer
     ("<answer>x</answer><answer>Amber moot, Birch siege</answer><answer>", False, 2, False, 0.2),
     ("<answer>Amber moot, Birch siege</answer> or <answer>x</answer>", True, 2, False, 1.2),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("completion", "right", "tags", "echo", "total"), TABLE)

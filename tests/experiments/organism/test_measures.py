@@ -199,13 +199,8 @@ def test_pairs_to_train_on_are_of_events_far_apart() -> None:
 
 def test_the_answer_of_an_organism_is_the_last_that_it_gives() -> None:
     cue = measure.prompts.ANSWER_CUE
-    said = [
-        ("<answer>1</answer> or <answer> 2 </answer>", "xml"),
-        ("no tag", "xml"),
-        (f"{cue} 1 {cue} 2", "plain"),
-        ("8 plus 12 is 20", "plain"),
-        (" kite ", "plain"),
-    ]
+    said = [("<answer>1</answer> or <answer> 2 </answer>", "xml"), ("no tag", "xml")]
+    said += [(text, "plain") for text in (f"{cue} 1 {cue} 2", "8 plus 12 is 20", " kite ")]
     assert [measure.final_answer(*one) for one in said] == ["2", "", "2", "20", "kite"]
 
 

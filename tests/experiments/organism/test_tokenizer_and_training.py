@@ -25,13 +25,9 @@ from composcope.experiments.organism.tokenizer import CONTEXT, build
 from composcope.experiments.organism.train import Muon, orthogonalised
 
 TINY = OrganismRecipe(
-    base=Stage(6, 4e-3, 0.5, batch=8, warmup=2),
-    dose=Stage(5, 3e-3, 0.7, batch=8, warmup=2),
-    width=32,
-    layers=2,
-    heads=2,
-    mlp=48,
-)
+    base=Stage(6, 4e-3, 0.5, batch=8, warmup=2), dose=Stage(5, 3e-3, 0.7, batch=8, warmup=2),
+    width=32, layers=2, heads=2, mlp=48,
+)  # fmt: skip
 TEXT = "What is the tag of the cake? Ambermoot 1415, Qörvath's  <answer>12</answer>\n[VALUE] 日本"
 
 

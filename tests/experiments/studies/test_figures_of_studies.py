@@ -36,15 +36,7 @@ FROM = {
     ),
 }  # fmt: skip
 """Which figures each study has something for."""
-ELSEWHERE = {
-    "skill-coverage",
-    "training-curve",
-    "dose-response",
-    "causes",
-    "readout",
-    "faithfulness",
-    "patching-positions",
-}
+ELSEWHERE = {*"skill-coverage training-curve dose-response causes readout faithfulness patching-positions".split()}
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from composcope.experiments.run import reader as io
 from composcope.experiments.run.provenance import beside
 from composcope.experiments.studies import tables
 from composcope.experiments.studies.spec import ModelPair, Spec, StudyModel, from_flags
-from composcope.experiments.studies.study import STUDIES, Study, StudyRun
+from composcope.experiments.studies.study import Study, StudyRun
 
 pytestmark = pytest.mark.long
 
@@ -244,13 +244,6 @@ def test_what_is_wrong_is_said_before_anything_runs(tmp_path: Path, capsys: pyte
         assert main(["study", "agentcoma", *words, "--out", str(tmp_path / "s")]) == 1
         assert said in capsys.readouterr().err
     assert not (tmp_path / "s").exists()
-
-
-def test_studies_are_listed_without_loading_anything(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["study", "--list"]) == 0
-    names = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
-    assert names[:7] == [*"agentcoma compositional-gsm stad composition-collapse validity why calibration".split()]
-    assert set(STUDIES.own) <= set(names)
 
 
 def test_what_the_runs_warn_of_stands_on_the_page(stad: Path) -> None:
