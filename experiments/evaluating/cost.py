@@ -5,6 +5,7 @@ The cost is computed from cases and tokenizer, without loading weights.
 
 import re
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from ...evaluation.asks import Ask, Grade
@@ -50,11 +51,7 @@ def plan_lines(config: Config, benchmark: LoadedBenchmark | None = None) -> list
         f"cases: {len(plan.cases)} of {benchmark.name}, protocol {plan.protocol.name}"
         f"{protocol_reason(plan.protocol.name, benchmark)}, prompting {prompting}"
         + format_notice(plan.options.format, benchmark),
-        *limit_notice(plan.cases, config.limit),
-        *parts_notice(plan.cases, plan.protocol.name),
-        *depth_notice(plan.cases),
-        *gold_notice(plan.cases),
-        *choice_notice(plan.cases),
+        *_case_notices(plan, config.limit),
         *_budget_notice(plan),
         f"asks: {len(right)} if all answers are right, {len(wrong)} if all are wrong (identical asks once)",
     ]
@@ -168,14 +165,15 @@ def notices(plan: AskPlan, tokenizer: Any, limit: int | None = None) -> list[str
     return [
         f"{how_many(len(plan.cases), 'case')} of {plan.benchmark.name}, protocol {plan.protocol.name}"
         f"{protocol_reason(plan.protocol.name, plan.benchmark)}{formatted}",
-        *limit_notice(plan.cases, limit),
-        *parts_notice(plan.cases, plan.protocol.name),
-        *depth_notice(plan.cases),
-        *gold_notice(plan.cases),
-        *choice_notice(plan.cases),
+        *_case_notices(plan, limit),
         *_thinking_notice(plan, tokenizer),
         *_budget_notice(plan),
     ]
+
+
+def _case_notices(plan: AskPlan, limit: int | None) -> list[str]:
+    of_cases = (notice(plan.cases) for notice in (depth_notice, gold_notice, choice_notice))
+    return [*limit_notice(plan.cases, limit), *parts_notice(plan.cases, plan.protocol.name), *chain(*of_cases)]
 
 
 def _thinking_notice(plan: AskPlan, tokenizer: Any) -> list[str]:

@@ -258,11 +258,8 @@ def gap_slopes(runs: Sequence[RunData]) -> Drawing:
     fig, panels = style.grid_of(1, len(benchmarks), 5.2, 3.8, sharey=True)
     models = list(dict.fromkeys(r["model"] for r in rows))
     for ax, benchmark in zip(panels[0], benchmarks, strict=True):
-        for i, model in enumerate(models):
-            mine = [r for r in rows if r["model"] == model and r["benchmark"] == benchmark]
-            nudge = (i - (len(models) - 1) / 2) * 0.05
-            places = [steps.index(r["step"]) + nudge for r in mine]
-            style.points(ax, mine, places, style.color(i), model, style=style.dash(i))
+        mine = [r for r in rows if r["benchmark"] == benchmark]
+        style.abreast(ax, mine, lambda r: r["model"], style.looks(models), lambda r: steps.index(r["step"]), 0.05)
         ax.set_xticks(range(len(steps)), steps)
         style.percent(ax)
         style.dress(ax, benchmark, y="accuracy")

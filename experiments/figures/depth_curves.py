@@ -162,11 +162,8 @@ def _depth_panel(
 ) -> None:
     models = list(dict.fromkeys(r["model"] for r in runs or rows))
     depths = sorted({r["depth"] for r in runs or rows})
-    for i, model in enumerate(models):
-        mine = [r for r in rows if r["model"] == model]
-        nudge = (i - (len(models) - 1) / 2) * 0.07
-        line = ":" if model in dotted else style.dash(i)
-        style.points(ax, mine, [r["depth"] + nudge for r in mine], style.color(i), model, style=line)
+    looks = {m: (shade, ":" if m in dotted else line) for m, (shade, line) in style.looks(models).items()}
+    style.abreast(ax, rows, lambda r: r["model"], looks, lambda r: r["depth"], 0.07)
     ax.set_xticks(depths)
     ax.set_xlim(min(depths) - 0.6, max(depths) + 0.6)
     style.percent(ax)

@@ -88,17 +88,12 @@ def labels_by_benchmark(runs: Sequence[RunData]) -> dict[Path, str]:
 
 
 def small_multiples(
-    runs: Sequence[RunData], width: float, height: float, x: str, y: str = ""
-) -> tuple[Figure, dict[Path, Axes]]:
-    """One panel per run, all with the same axes: one row of panels per benchmark, one column per model."""
-    fig, panels = small_multiples_by(runs, ("",), width, height, x, y)
-    return fig, {path: ax for (path, _), ax in panels.items()}
-
-
-def small_multiples_by(
-    runs: Sequence[RunData], forms: Sequence[str], width: float, height: float, x: str, y: str = ""
+    runs: Sequence[RunData], width: float, height: float, x: str, y: str = "", forms: Sequence[str] = ("",)
 ) -> tuple[Figure, dict[tuple[Path, str], Axes]]:
-    """One panel per run and form of what is measured: one row of panels per benchmark and form, with one y axis."""
+    """One panel per run and form of what is measured, with the same x axis.
+
+    A row of panels per benchmark and form has one y axis; a column is of one model.
+    """
     within = labels_by_benchmark(runs)
     columns = list(dict.fromkeys(within.values()))
     lines = [(b, form) for b in dict.fromkeys(r.benchmark for r in runs) for form in forms]

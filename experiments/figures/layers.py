@@ -12,8 +12,8 @@ from ..run.reader import Array, ProbeData, Row, RunData
 from ..run.single_cases import SavedEntry, read_single_cases
 from . import style
 from .drawing import PATCHING, READOUT, TRAJECTORY, Drawing, caption, curves, drawn, figure, with_rows
-from .grouping import cells, color_bar, few_marks, heat, labels, number, small_multiples, small_multiples_by
-from .mechanism import NO_CELLS, behind, group_map, missing, read_where, with_probe
+from .grouping import cells, color_bar, few_marks, heat, labels, number
+from .mechanism import NO_CELLS, behind, group_map, missing, numbers_of, over_layers, read_where, with_probe
 
 COSINES = {"dd": "within successes", "rr": "within failures", "dr": "across"}
 MEASURES = {
@@ -37,22 +37,11 @@ def patching(runs: Sequence[RunData], measure: str = "flip_rate") -> Drawing:
     found = with_probe(runs, "patching")
     rows = [row for f in found for row in _patch_rows(*f, measure)]
     missing(rows, "patching sweeps", "patching", runs)
-    shown = {r.path: label for r, label, _ in found if any(row["model"] == label for row in rows)}
-    patches = list(dict.fromkeys(r["patch"] for r in rows))
-    layers = [r["layer"] for r in rows]
-    # equal values are drawn next to each other, not on top of each other
-    apart = 0.012 * max(1, max(layers) - min(layers))
-    drawn_runs = [r for r, _, _ in found if r.path in shown]
-    fig, panels = small_multiples(drawn_runs, 2.5, 2.2, "layer of the patch", MEASURES[measure])
-    for path, ax in panels.items():
-        for i, patch in enumerate(patches):
-            mine = [r for r in rows if (r["model"], r["patch"]) == (shown[path], patch)]
-            places = [r["layer"] + (i - (len(patches) - 1) / 2) * apart for r in mine]
-            name = patch if patch == "donor" else f"control: {patch}"
-            style.points(ax, mine, places, style.color(i), name, style=style.dash(i))
-        style.whole_numbers(ax, layers)
-        if measure.endswith("rate"):
-            style.percent(ax)
+    series = {_called(patch): look for patch, look in style.looks(dict.fromkeys(r["patch"] for r in rows)).items()}
+    fig, panels = over_layers(found, rows, lambda r: _called(r["patch"]), series, 0.012, MEASURES[measure],
+                              "layer of the patch")  # fmt: skip
+    for ax in panels if measure.endswith("rate") else ():
+        style.percent(ax)
     text = (
         f"One position of a failing case gets the state of a successful case (donor): {MEASURES[measure]}, by layer of "
         "the patch. Controls: identity puts the case's own state back; random uses another failure's state; noise uses "
@@ -73,18 +62,8 @@ def cosine_prompt_end(runs: Sequence[RunData]) -> Drawing:
     found = with_probe(runs, "trajectory")
     rows = [row for f in found for row in _cosine_rows(*f)]
     missing(rows, "prompt-end cosines", "trajectory", runs)
-    shown = {run.path: label for run, label, _ in found if any(r["model"] == label for r in rows)}
-    forms = list(dict.fromkeys(r["form"] for r in rows))
-    layers = [r["layer"] for r in rows]
-    apart = 0.02 * max(1, max(layers) - min(layers))
-    drawn_runs = [run for run, _, _ in found if run.path in shown]
-    fig, panels = small_multiples_by(drawn_runs, forms, 2.5, 2.2, "layer", "cosine")
-    for (path, form), ax in panels.items():
-        for i, (key, name) in enumerate(COSINES.items()):
-            mine = [r for r in rows if (r["model"], r["form"], r["pairs"]) == (shown[path], form, name)]
-            places = [r["layer"] + (i - 1) * apart for r in mine]
-            style.points(ax, mine, places, _COSINE_COLORS[key], name, style=style.dash(i))
-        style.whole_numbers(ax, layers)
+    series = {name: (_COSINE_COLORS[key], style.dash(i)) for i, (key, name) in enumerate(COSINES.items())}
+    fig, _ = over_layers(found, rows, lambda r: r["pairs"], series, 0.02, "cosine")
     text = (
         "Cosine between residual states, one state per case, by layer. A few large dimensions dominate plain cosines; "
         f"centered ones subtract the layer's mean.{read_where(found)} n counts pairs of cases."
@@ -148,9 +127,8 @@ def _step_counts(probe: ProbeData, group: str) -> list[int]:
 
 def _step_rows(run: RunData, label: str, probe: ProbeData) -> list[Row]:
     """Mean step-to-step cosine per group and layer, with its interval over cases."""
-    fields = ("n", "value", "low", "high", "interval")
     return [
-        {"run": run.name, "model": label, "group": r["group"], "layer": r["layer"], **{k: r.get(k) for k in fields}}
+        {"run": run.name, "model": label, "group": r["group"], "layer": r["layer"], **numbers_of(r)}
         for r in probe.rows("step_cosine")
         if r.get("layer") is not None
     ]
@@ -161,12 +139,14 @@ def _step_means(ax: Axes, rows: list[Row]) -> None:
         return style.note(ax, "no means by layer")
     groups = list(dict.fromkeys(r["group"] for r in rows))
     apart = 0.01 * max(1, max(r["layer"] for r in rows))
-    for i, group in enumerate(groups):
-        mine = [r for r in rows if r["group"] == group]
-        places = [r["layer"] + (i - (len(groups) - 1) / 2) * apart for r in mine]
-        style.points(ax, mine, places, style.GROUP_COLORS.get(group, style.color(i)), group)
+    series = {group: (style.GROUP_COLORS.get(group, style.color(i)), "-") for i, group in enumerate(groups)}
+    style.abreast(ax, rows, lambda r: r["group"], series, lambda r: r["layer"], apart)
     style.whole_numbers(ax, [r["layer"] for r in rows])
     style.dress(ax, "mean over steps", "layer", "cosine")
+
+
+def _called(patch: str) -> str:
+    return patch if patch == "donor" else f"control: {patch}"
 
 
 def _patch_rows(run: RunData, label: str, probe: ProbeData, measure: str) -> list[Row]:

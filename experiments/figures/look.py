@@ -34,6 +34,10 @@ _SHAPES = ("o", "s", "^", "v", "<", ">", "p", "h")
 _HATCHES = ("", "///", "...", "xx", "\\\\\\", "++", "oo", "--")
 
 
+_SERIES = {shade.lower(): i for i, shade in enumerate(style.PALETTE)}
+"""The number of a color of the palette: all lists above are as long as it."""
+
+
 @dataclass(frozen=True)
 class Look:
     """How a figure is to look in print."""
@@ -95,61 +99,64 @@ def _fit(ax: Axes) -> None:
 
 
 def _gray(fig: Figure) -> None:
-    places: dict[str, int] = {shade.lower(): i for i, shade in enumerate(style.PALETTE)}
-
-    def tone(color: Any) -> str:
-        shade = to_hex(color)
-        if shade in places:
-            return _TONES[places[shade] % len(_TONES)]
-        r, g, b = to_rgb(color)
-        light = 0.299 * r + 0.587 * g + 0.114 * b
-        return to_hex((light, light, light))
-
-    for artist in fig.findobj():
-        if isinstance(artist, Line2D):
-            _line(artist, places, tone)
-        elif isinstance(artist, Patch):
-            _patch(artist, places, tone)
-        elif isinstance(artist, Collection):
-            artist.set_edgecolor([tone(c) for c in artist.get_edgecolor()])  # pyright: ignore
-            if artist.get_array() is not None:  # the cells of a color bar
-                artist.set_cmap("Greys")
-            else:
-                artist.set_facecolor([(*to_rgb(tone(c)), c[3]) for c in artist.get_facecolor()])  # pyright: ignore
-        elif isinstance(artist, AxesImage):
-            artist.set_cmap("Greys")
-        elif isinstance(artist, Text):
-            artist.set_color(tone(artist.get_color()))
+    for kind, paint in _PAINTS.items():
+        for artist in fig.findobj(kind):
+            paint(artist)
     for ax in fig.axes:
         if any(patch.get_hatch() for patch in ax.patches):
             for text in ax.texts:
                 text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.8})
 
 
-def _line(line: Line2D, places: dict[str, int], tone: Callable[[Any], str]) -> None:
-    shade = to_hex(line.get_color())
-    if shade in places and line.get_linestyle() == "-" and len(line.get_xdata()) > 2:  # pyright: ignore
-        line.set_linestyle(_DASHES[places[shade] % len(_DASHES)])
-    if shade in places and line.get_marker() == "o":
-        line.set_marker(_SHAPES[places[shade] % len(_SHAPES)])
-    filled = to_hex(line.get_markerfacecolor()) if line.get_markerfacecolor() not in ("none", "None") else None
-    line.set_color(tone(shade))
-    line.set_markeredgecolor(tone(shade))
-    if filled is not None:
-        line.set_markerfacecolor(tone(filled))
+def _tone(color: Any) -> str:
+    shade = to_hex(color)
+    if shade in _SERIES:
+        return _TONES[_SERIES[shade]]
+    r, g, b = to_rgb(color)
+    light = 0.299 * r + 0.587 * g + 0.114 * b
+    return to_hex((light, light, light))
 
 
-def _patch(patch: Patch, places: dict[str, int], tone: Callable[[Any], str]) -> None:
+def _line(line: Any) -> None:
+    shade, filled = to_hex(line.get_color()), line.get_markerfacecolor()
+    if shade in _SERIES and line.get_linestyle() == "-" and len(line.get_xdata()) > 2:
+        line.set_linestyle(_DASHES[_SERIES[shade]])
+    if shade in _SERIES and line.get_marker() == "o":
+        line.set_marker(_SHAPES[_SERIES[shade]])
+    line.set_color(_tone(shade))
+    line.set_markeredgecolor(_tone(shade))
+    if filled not in ("none", "None"):
+        line.set_markerfacecolor(_tone(filled))
+
+
+def _patch(patch: Any) -> None:
     face, edge = to_rgba(patch.get_facecolor()), to_rgba(patch.get_edgecolor())
-    shade = to_hex(face)
-    if face[3] and shade in places:
-        patch.set_hatch(_HATCHES[places[shade] % len(_HATCHES)])
-        patch.set_facecolor((*to_rgb("#ffffff" if places[shade] else "#8a8a8a"), face[3]))
+    series = _SERIES.get(to_hex(face)) if face[3] else None
+    if series is not None:
+        patch.set_hatch(_HATCHES[series])
+        patch.set_facecolor((*to_rgb("#ffffff" if series else "#8a8a8a"), face[3]))
         patch.set_edgecolor("#202020")
         return
-    patch.set_facecolor((*to_rgb(tone(face)), face[3]))
+    patch.set_facecolor((*to_rgb(_tone(face)), face[3]))
     if edge[3]:
         # few cases: keep the hatching of the series, in a dashed outline
-        if patch.get_hatch() and to_hex(edge) in places:
-            patch.set_hatch(_HATCHES[places[to_hex(edge)] % len(_HATCHES)])
-        patch.set_edgecolor(tone(edge))
+        if patch.get_hatch() and to_hex(edge) in _SERIES:
+            patch.set_hatch(_HATCHES[_SERIES[to_hex(edge)]])
+        patch.set_edgecolor(_tone(edge))
+
+
+def _collection(cells: Any) -> None:
+    cells.set_edgecolor([_tone(c) for c in cells.get_edgecolor()])
+    if cells.get_array() is not None:  # the cells of a color bar
+        cells.set_cmap("Greys")
+    else:
+        cells.set_facecolor([(*to_rgb(_tone(c)), c[3]) for c in cells.get_facecolor()])
+
+
+_PAINTS: dict[Any, Callable[[Any], None]] = {
+    Line2D: _line,
+    Patch: _patch,
+    Collection: _collection,
+    AxesImage: lambda image: image.set_cmap("Greys"),
+    Text: lambda text: text.set_color(_tone(text.get_color())),
+}

@@ -1,10 +1,11 @@
 """Figures of mechanism, drawn from the probes' tensors and tables: neurons, attention heads, Min-K%++, faithfulness."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from ..run.reader import Array, ProbeData, Row, RunData
 from . import style
@@ -45,33 +46,23 @@ def neuron_overlap(runs: Sequence[RunData]) -> Drawing:
     text = (
         "Overlap of the neurons selected for two tasks, as a mean within cases (diagonal: the same task in other "
         "cases)."
-        f"{_settings(found, 'rule', 't', 'u', 'v', 'answer_tokens')}{read_where(found)} {style.counts(rows)}"
+        f"{_settings(found, 'rule', 't', 'u', 'v', 'answer_tokens')}{read_where(found)}"
     )
-    few = style.few_cases(rows, "{model}, {task} & {other}", "Starred")
-    runs = with_rows(runs, rows)
-    return Drawing(style.finished(fig), rows, caption(f"{text} {few}", [], runs, intervals=f"{NO_CELLS} by group."),
-                   {"kind": "heatmap", "x": "other", "y": "task", "facet": "model", "low": 0, "high": 1})  # fmt: skip
+    chart = {"kind": "heatmap", "x": "other", "y": "task", "facet": "model", "low": 0, "high": 1}
+    cell, by_group = "{model}, {task} & {other}", f"{NO_CELLS} by group."
+    return drawn(fig, rows, text, runs, cell, chart, intervals=by_group, mark="Starred")
 
 
 @figure("neuron-layers", "Neurons by layer, shared with the parts and own", NEURONS, "neurons", 42)
 def neuron_layers(runs: Sequence[RunData]) -> Drawing:
     """Number of a whole's neurons by layer: those that a part also selects, and the others (AgentCoMa, Fig. 9)."""
-    fields = ("layer", "n", "value", "low", "high", "interval")
     found = [f for f in with_probe(runs, "neurons") if f[2].rows("neurons_in_layer")]
     missing(found, "counts of neurons by layer", "neurons", runs)
     rows: list[Row] = [
-        {"run": run.name, "model": label, "set": f"{r['group']}, {r['kind']}", **{k: r.get(k) for k in fields}}
+        {"run": run.name, "model": label, "set": f"{r['group']}, {r['kind']}", "layer": r.get("layer"), **numbers_of(r)}
         for run, label, probe in found for r in probe.rows("neurons_in_layer")
     ]  # fmt: skip
-    layers, shown = [r["layer"] for r in rows], {run.path: label for run, label, _ in found}
-    apart = 0.015 * max(1, max(layers) - min(layers))
-    fig, panels = small_multiples([run for run, _, _ in found], 2.5, 2.2, "layer", "neurons of a whole")
-    for path, ax in panels.items():
-        for i, (name, (shade, dash)) in enumerate(_SETS.items()):
-            mine = [r for r in rows if (r["model"], r["set"]) == (shown[path], name)]
-            places = [r["layer"] + (i - 1.5) * apart for r in mine]
-            style.points(ax, mine, places, shade, name, style=dash)
-        style.whole_numbers(ax, layers)
+    fig, _ = over_layers(found, rows, lambda r: r["set"], _SETS, 0.015, "neurons of a whole")
     text = (
         "Neurons selected for the answer of a whole, by layer, mean over cases. Shared: a part of the same case also "
         "selects them. Own: the others."
@@ -166,12 +157,33 @@ def with_probe(runs: Sequence[RunData], name: str, names: Mapping[Path, str] | N
     return [(r, names[r.path], p) for r in runs if (p := r.probe(name)) is not None]
 
 
+def over_layers(
+    found: Found, rows: Sequence[Row], of: Callable[[Row], str], series: Mapping[str, tuple[str, str]], apart: float,
+    y: str, x: str = "layer",
+) -> tuple[Figure, list[Axes]]:  # fmt: skip
+    """A panel per run that has rows (and ``form``, if they have one), with a line over layers per series."""
+    labelled = {run.path: label for run, label, _ in found}
+    there, layers = {r["model"] for r in rows}, [r["layer"] for r in rows]
+    shown, forms = [r for r, label, _ in found if label in there], list(dict.fromkeys(r.get("form", "") for r in rows))
+    fig, panels = small_multiples(shown, 2.5, 2.2, x, y, forms)
+    for (path, form), ax in panels.items():
+        mine = [r for r in rows if (r["model"], r.get("form", "")) == (labelled[path], form)]
+        style.abreast(ax, mine, of, series, lambda r: r["layer"], apart * max(1, max(layers) - min(layers)))
+        style.whole_numbers(ax, layers)
+    return fig, list(panels.values())
+
+
 def missing(found: object, what: str, probe: str, runs: Sequence[RunData]) -> None:
     """Stop drawing if a probe found nothing, and say whether the probe ran."""
     ran = [data for r in runs if (data := r.probe(probe)) is not None]
     said = " ".join(w for data in ran for w in data.warnings)
     need(found, f"The probe {probe} ran but found nothing to draw here: no {what}. {said}".strip() if ran
          else f"No run here has {what}: the probe {probe} did not run.")  # fmt: skip
+
+
+def numbers_of(row: Row) -> Row:
+    """The numbers of a probe's row that a figure keeps."""
+    return {k: row.get(k) for k in ("n", "value", "low", "high", "interval")}
 
 
 def behind(rows: Sequence[Row], show: str) -> int | None:
@@ -212,9 +224,8 @@ def _by_kind(runs: Sequence[RunData], probe_name: str, quantity: str, what: str,
              names: Mapping[Path, str] | None = None) -> Drawing:  # fmt: skip
     """Means of one quantity by kind and group, as dots with intervals, with one panel per run."""
     found = with_probe(runs, probe_name, names)
-    fields = ("n", "value", "low", "high", "interval")
     rows = [
-        {"run": run.name, "model": label, "kind": r["kind"], "group": r["group"], **{k: r.get(k) for k in fields}}
+        {"run": run.name, "model": label, "kind": r["kind"], "group": r["group"], **numbers_of(r)}
         for run, label, probe in found
         for r in probe.rows(quantity)
         if r.get("kind") and r.get("group") in style.GROUP_COLORS and " - " not in str(r["kind"])
@@ -227,7 +238,7 @@ def _by_kind(runs: Sequence[RunData], probe_name: str, quantity: str, what: str,
     for run, label in shown:
         same = {n for r, n in shown if r.benchmark == run.benchmark}  # the panels of one row share the axis of kinds
         kinds = list(dict.fromkeys(r["kind"] for r in rows if r["model"] in same))
-        ax = panels[run.path]
+        ax = panels[run.path, ""]
         for nudge, (group, shade) in zip((-0.13, 0.13), style.GROUP_COLORS.items(), strict=True):
             mine = [r for r in rows if r["model"] == label and r["group"] == group]
             places = [kinds.index(r["kind"]) + nudge for r in mine]

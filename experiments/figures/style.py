@@ -6,7 +6,7 @@ or interval; one with fewer than 15 is a diamond. Undefined values are named in 
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from textwrap import fill
 from typing import Any
 
@@ -96,12 +96,9 @@ def percent(ax: Axes, axis: str = "y", low: float = 0.0) -> None:
     """A rate axis from 0 to 100 %, with a small margin so that intervals at the ends are visible."""
     ticks = [0, 0.25, 0.5, 0.75, 1]
     names = [f"{round(100 * t)} %" for t in ticks]
-    if axis == "y":
-        ax.set_ylim(low - 0.03, 1.03)
-        ax.set_yticks(ticks, names)
-    else:
-        ax.set_xlim(low - 0.03, 1.03)
-        ax.set_xticks(ticks, names)
+    set_ends, set_ticks = (ax.set_xlim, ax.set_xticks) if axis == "x" else (ax.set_ylim, ax.set_yticks)
+    set_ends(low - 0.03, 1.03)
+    set_ticks(ticks, names)
 
 
 def signed_percent(ax: Axes) -> None:
@@ -250,6 +247,21 @@ def points(ax: Axes, rows: Sequence[dict[str, Any]], x: Sequence[float], shade: 
         shown = "_nolegend_"
     if line and len(joined) > 1:
         ax.plot(*zip(*joined, strict=True), style, color=shade, linewidth=1.6, alpha=0.9, zorder=2)
+
+
+def abreast(ax: Axes, rows: Sequence[dict[str, Any]], of: Callable[[dict[str, Any]], str],
+            series: Mapping[str, tuple[str, str]], place: Callable[[dict[str, Any]], float], apart: float,
+            **options: Any) -> None:  # fmt: skip
+    """``points`` for each series (of a color and a dash), a little ``apart`` so that equal values stay visible."""
+    for i, (name, (shade, dashes)) in enumerate(series.items()):
+        mine = [r for r in rows if of(r) == name]
+        nudge = (i - (len(series) - 1) / 2) * apart
+        points(ax, mine, [place(r) + nudge for r in mine], shade, name, style=dashes, **options)
+
+
+def looks(names: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """A color and a dash for each name."""
+    return {name: (color(i), dash(i)) for i, name in enumerate(names)}
 
 
 def _in_legend(name: str) -> str:

@@ -246,19 +246,19 @@ def shallow(ask: AskModel, n: int = 200, seed: int = 1000) -> list[CardRow]:
     return rows
 
 
+def _choice(rng: random.Random) -> QA:
+    _, first, second = tasks.draw_pair(rng, held=True)
+    return tasks.choose(tasks.table(rng, (first, second)), (first, second))
+
+
 TOPICS: dict[str, Callable[[random.Random], QA]] = {
     "year": lambda rng: tasks.fact(rng, "year"),
-    "commonsense": lambda rng: _choice(rng),
+    "commonsense": _choice,
     "math": lambda rng: tasks.math(rng, held=True),
     "pair of events": lambda rng: tasks.pair(rng, held=True, far=True),
     "mixed composition": lambda rng: tasks.mixed(rng, held=True),
     "rank of four": lambda rng: tasks.rank(rng, 4, held=True),
 }
-
-
-def _choice(rng: random.Random) -> QA:
-    _, first, second = tasks.draw_pair(rng, held=True)
-    return tasks.choose(tasks.table(rng, (first, second)), (first, second))
 
 
 def final_answer(text: str, format: str) -> str:

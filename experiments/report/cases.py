@@ -19,7 +19,7 @@ from ..run.reader import RunData
 from ..run.single_cases import Rendered, read_rendered
 from ..run.summary import counted_rows
 from .origins import KINDS, MEANS, Origin, origins
-from .pictures import PageData, size_of
+from .pictures import PageData, leave_out, size_of
 
 COLUMNS = ("run", "case", "family", "depth", "operation", "roles", "sets", "gate", "skills", "k", "question", "gold",
            "answer", "origin", "detail", "twin")  # fmt: skip
@@ -159,19 +159,9 @@ def collect(runs: Sequence[RunData], told: Sequence[Told] | None = None, budget:
         if lower is None or sum(sizes.values()) <= budget:
             break
         cap = lower
-    dropped = _shrink(data, sizes, budget)
+    dropped = leave_out(data, sizes, budget)
     rows = index(runs, told or [Told(origins(run)) for run in runs])
     return PageData({**rows, "chunk": CHUNK, "cap": cap, "dropped": dropped}, data)
-
-
-def _shrink(data: dict[str, Any], sizes: dict[str, int], budget: int) -> list[str]:
-    """As a last resort, remove whole chunks from the end; returns their names."""
-    dropped = []
-    while sizes and sum(sizes.values()) > budget:
-        name = list(sizes)[-1]
-        del sizes[name], data[name]
-        dropped.append(name)
-    return dropped
 
 
 def _chunks(run: RunData, cap: int, sent: Rendered) -> Iterator[dict[str, Any]]:

@@ -150,7 +150,7 @@ def size_of(value: Any) -> int:
 
 
 def _shrink(files: dict[str, Any], budget: int) -> tuple[int, int]:
-    """Remove attention, then cases, from the end until the files fit the budget; returns how many of each."""
+    """Leave attention out, then cases, from the end until the files fit the budget; returns how many of each."""
     sizes = {name: size_of(file) for name, file in files.items()}
     without = 0
     for name in reversed(list(files)):
@@ -161,13 +161,17 @@ def _shrink(files: dict[str, Any], budget: int) -> tuple[int, int]:
             del arrays[HEAVY]
         without += bool(held)
         sizes[name] = size_of(files[name])
-    dropped = 0
-    for name in reversed(list(files)):
-        if sum(sizes.values()) <= budget:
-            break
-        del files[name], sizes[name]
-        dropped += 1
-    return without, dropped
+    return without, len(leave_out(files, sizes, budget))
+
+
+def leave_out(files: dict[str, Any], sizes: dict[str, int], budget: int) -> list[str]:
+    """Remove whole files from the end until the others fit the budget; returns their names."""
+    dropped = []
+    while sizes and sum(sizes.values()) > budget:
+        name, _ = sizes.popitem()
+        del files[name]
+        dropped.append(name)
+    return dropped
 
 
 MISSING = {16: 65535, 8: 255}

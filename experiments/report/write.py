@@ -191,7 +191,9 @@ def _page(
             folded={"family-curves": headline.families(runs)},
             further=[f for f in (*further, *optional) if f["empty"] is None],
             absent=[f for f in (*first, *further, *failed) if f["empty"] is not None],
-            warnings=[f"{r.name}: {w}" for r in runs for w in _warnings(r)],
+            warnings=[
+                f"{r.name}: {w}" for r in runs for w in (*sections.cut_short(r), *r.warnings, *sections.stale_probes(r))
+            ],
             probes=probes,
             others=foreign,
             not_run=causes.missing(runs),
@@ -209,10 +211,6 @@ def _page(
             dropped=len(index["dropped"]),
         )
     )
-
-
-def _warnings(run: RunData) -> list[str]:
-    return [*sections.cut_short(run), *run.warnings, *sections.stale_probes(run)]
 
 
 def _in(section: str) -> list[str]:

@@ -2,11 +2,9 @@
 
 ``composcope study validity --out runs/validity``
 
-The organisms know their parts equally well and saw no, very few, some or many compositions in training. The study asks
-questions with known right answers of every probe: does it follow the dose, does it distinguish the twin from control,
-failures from matched successes, and training members from held-out cases, and how large an effect would it have found
-(see ``over_doses``)? Probes from a ``--plugin`` file are asked the same. ``--trainings 8`` trains eight seeds of all
-doses, and ``--series`` takes existing trainings. Verdicts need several trainings; results of one are only described.
+The organisms know their parts equally well and saw no, very few, some or many compositions in training; ``over_doses``
+has the questions. Probes from a ``--plugin`` file are asked the same. ``--trainings 8`` trains eight seeds of all
+doses, and ``--series`` takes existing trainings.
 """
 
 from dataclasses import replace

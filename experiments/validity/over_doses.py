@@ -59,9 +59,8 @@ def examine(
 ) -> list[Row]:  # fmt: skip
     """Answers for every probe and question over the runs of a dose series (lowest dose first; by default the shipped).
 
-    ``probes`` are your own probes by name: functions of ``(lm, examples)`` that return a ``ProbeResult``. Each of their
-    tensors with one number per example is examined like the numbers here (see ``scores``). ``exposures=False`` leaves
-    out the one control that trains a model, which takes nearly half of the time.
+    ``probes`` are your own probes by name (see ``scores``). ``exposures=False`` leaves out the one control that trains
+    a model, which takes nearly half of the time.
 
     The answers are written to ``validity.json`` (for the report) and ``validity/table.csv`` (with each dose's mean).
     They are computed again only if the models, their answers or the code have changed.

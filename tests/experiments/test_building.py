@@ -49,6 +49,9 @@ def test_the_same_command_makes_the_same_files_and_other_options_are_refused(
     capsys.readouterr()
     assert _build(*command, tmp_path / "a", "--seed", "1") == 1
     assert "holds another build (seed was 0, is 1)" in capsys.readouterr().err
+    assert _build(*command, tmp_path / "c", "--seed", "1") == 0
+    asked, others = ({c.question for c in read_cases(tmp_path / f"{x}/cases.jsonl")} for x in "ac")
+    assert asked != others
 
 
 def test_skills_by_another_teacher_or_embedding_are_another_build(
@@ -60,11 +63,8 @@ def test_skills_by_another_teacher_or_embedding_are_another_build(
         teacher: Any = SimpleNamespace(identity={"weights": name})
         scaffolds.skills(tmp_path, "records.jsonl", teacher, clusters=2, n_skills=3, embedding=embedding, seed=4)
     first = {"clusters": 2, "skills": 3, "seed": 4, "teacher": {"weights": "a"}, "embedding": "e5"}
-    assert given == [
-        first,
-        {**first, "teacher": {"weights": "b"}},
-        {**first, "teacher": {"weights": "b"}, "embedding": None},
-    ]
+    other = {**first, "teacher": {"weights": "b"}}
+    assert given == [first, other, {**other, "embedding": None}]
     with pytest.raises(InputError, match="give both --clusters and --skills"):
         scaffolds.skills(tmp_path, "records.jsonl", teacher, clusters=2)
 
@@ -76,10 +76,8 @@ def test_the_most_even_map_of_skills_is_applied_and_unread_steps_are_left_for_a_
     items = [StadItem(name, f"{name}?", 4, steps, ("s",)) for name in ("a", "b")]
     records = tmp_path / "records.jsonl"
     records.write_text("".join(json.dumps(record_from_item(i)) + "\n" for i in items))
-    known, chart = (
-        (mapping.Skill("s01", "Adding"), mapping.Skill("s02", "Charts")),
-        mapping.Clusters(np.zeros(2), (0,), ""),
-    )
+    known = (mapping.Skill("s01", "Adding"), mapping.Skill("s02", "Charts"))
+    chart = mapping.Clusters(np.zeros(2), (0,), "")
     assigned = {"even": {"a": ("s01", None), "b": ("s02", None)}, "odd": {"a": ("s01", "s01"), "b": ("s01", "s01")},
                 "other": {"a": ("s01", "s02"), "b": ("other", None)}}  # fmt: skip
     maps = {name: mapping.SkillMap(known, rows, chart, name, 2) for name, rows in assigned.items()}
@@ -145,9 +143,7 @@ def test_the_harder_plan_has_160_cases_whose_every_event_is_an_atom(tmp_path: Pa
     for case in cases:
         assert len(case.parts) == case.depth
         named = [p.question.removeprefix("In which year did this happen: ").rstrip("?") for p in case.parts]
-        assert all(
-            f"{name} " in case.question or f"{name}?" in case.question or name in case.question for name in named
-        )
+        assert all(name in case.question for name in named)
         if case.family == "overlapping_intervals":
             a, c, b, d = (years[n] for n in named)
             assert case.answer == ("yes" if max(a, b) < min(c, d) else "no")
@@ -164,13 +160,8 @@ def test_the_harder_plan_has_160_cases_whose_every_event_is_an_atom(tmp_path: Pa
 
 
 def test_classification_chains_go_up_class_by_class(tmp_path: Path) -> None:
-    chain = [
-        ("otter", "mammal"),
-        ("mammal", "vertebrate"),
-        ("trout", "fish"),
-        ("fish", "vertebrate"),
-        ("vertebrate", "animal"),
-    ]
+    chain = [("otter", "mammal"), ("mammal", "vertebrate"), ("trout", "fish"), ("fish", "vertebrate"),
+             ("vertebrate", "animal")]  # fmt: skip
     rows = [{"member": m, "class": c, "paraphrases": [f"Class of {m}?"], "domain": "biology"} for m, c in chain]
     path = tmp_path / "classes.jsonl"
     path.write_text("".join(json.dumps(r) + "\n" for r in rows))
@@ -317,13 +308,6 @@ def test_decisions_in_a_build_s_own_review_file_stay_there_while_others_are_open
     assert before == [_read(own), _read(out / "cases.jsonl"), (out / "build.json").read_text()]
 
 
-def test_scaffolds_without_anyone_to_make_them_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "q.jsonl"
-    path.write_text('{"question": "1 + 1?", "answer": "2"}\n')
-    assert _build("scaffolds", f"stad:{path}", "--out", tmp_path / "out") == 1
-    assert "--teacher, or --human" in capsys.readouterr().err
-
-
 ITEM = {"question": "A has 3 and 4", "code": "def solution():\n    return 3 + 4\n", "answer": 7}
 
 
@@ -461,29 +445,13 @@ def test_what_a_build_leaves_out_is_rejected_or_left_to_a_person(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dropped = [{"id": i, "reason": r} for i, r in enumerate(("unjudged: x", "wrong", "unread steps", "few"))]
-    rejected, review = scaffolds._split(dropped)
-    assert [d["id"] for d in rejected] == [1, 3] and [(d["id"], d["decision"]) for d in review] == [
-        (0, "open"),
-        (2, "open"),
-    ]
+    rejected, open_ = scaffolds._split(dropped)
+    assert [d["id"] for d in rejected] == [1, 3]
+    assert [(d["id"], d["decision"]) for d in open_] == [(0, "open"), (2, "open")]
     file = tmp_path / "a.jsonl"
     file.write_text("")
-    assert [scaffolds._name(n) for n in (f"stad:{file}", str(file), "organism:mixed")] == [
-        "stad:a.jsonl",
-        "a.jsonl",
-        "organism:mixed",
-    ]
-    assert (
-        scaffolds._files(f"stad:{file}") == scaffolds._files(str(file)) == [file]
-        and scaffolds._files("organism:mixed") == []
-    )
+    given = {f"stad:{file}": "stad:a.jsonl", str(file): "a.jsonl", "organism:mixed": "organism:mixed"}
+    assert [scaffolds._name(n) for n in given] == [*given.values()]
+    assert [scaffolds._files(n) for n in given] == [[file], [file], []]
     monkeypatch.setenv("HOME", str(tmp_path))
     assert scaffolds._files("~/a.jsonl") == scaffolds._files("stad:~/a.jsonl") == [file]
-
-
-def test_a_seed_draws_the_same_synthetic_cases_again_and_another_one_others(tmp_path: Path) -> None:
-    asked = []
-    for n, seed in enumerate((0, 0, 1)):
-        benchmarks.synthetic(tmp_path / str(n), depths=[2], per_cell=2, seed=seed)
-        asked.append([case.question for case in read_cases(tmp_path / str(n) / "cases.jsonl")])
-    assert asked[0] == asked[1] and not {*asked[0]} & {*asked[2]}

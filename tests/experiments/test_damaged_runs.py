@@ -18,7 +18,6 @@ from composcope.evaluation.metrics import Metric, dumps
 from composcope.experiments.cli import main
 from composcope.experiments.notebook.opening import open_run
 from composcope.experiments.run.reader import RunData, read_config
-from composcope.experiments.run.schema import Manifest
 
 Capture = pytest.CaptureFixture[str]
 Damage = Callable[[Path], object]
@@ -65,11 +64,6 @@ def fewer(name: str) -> Damage:
     return lambda run: (run / name).write_text("".join((run / name).read_text().splitlines(True)[:-1]))
 
 
-def test_the_chance_level_is_over_the_cases_that_state_one(damaged: Callable[[Damage], object]) -> None:
-    damaged(first_line("cases.jsonl", chance=None))
-    assert RunData(Path("b")).chance == pytest.approx(0.04)
-
-
 @pytest.fixture
 def damaged(pristine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Damage], object]:
     """Runs ``a`` and ``b`` here, ``b`` with a damage."""
@@ -108,11 +102,8 @@ COMMANDS = {
         (document("config.yaml", asking={"judge": 3}), "score probe", "config.yaml: asking: field 'judge' is 3"),
         (document("config.yaml", protocol="double-gate"), "merge score", "field 'protocol' is double-gate"),
         (gone("config.yaml"), "merge score probe", "b/config.yaml: no such file"),
-        (
-            document("metrics.json", metrics=[{"metric": "gap", "group": {}, "n": 3, "value": 0.5, "low": 0.1}]),
-            "study report",
-            "metrics[0]: field 'interval' is missing",
-        ),
+        (document("metrics.json", metrics=[{"metric": "gap", "group": {}, "n": 3, "value": 0.5, "low": 0.1}]),
+         "study report", "metrics[0]: field 'interval' is missing"),
         (document("manifest.json", engine={"identity": 3}), "score probe", "engine: field 'identity' is 3"),
         (fewer("journal/segment.jsonl"), "study", "b/journal: the answers of 1 of "),
         (gone("journal"), "merge", "b/journal: has no answers"),
@@ -124,7 +115,7 @@ COMMANDS = {
         (first_line("graded.jsonl", outcome="good"), "study report", "graded.jsonl:1: outcome is 'good'"),
         (first_line(SET, evidence=None), "study report", "whole-wrong.jsonl:1: field 'evidence' is missing"),
     ],
-)
+)  # fmt: skip
 def test_a_damaged_run_is_one_line_with_file_and_field_and_nothing_is_written(
     damage: Damage, commands: str, needle: str, damaged: Callable[[Damage], object], capsys: Capture
 ) -> None:
@@ -223,24 +214,6 @@ def test_a_run_without_a_journal_counts_and_one_whose_journal_lost_answers_does_
     assert RunData(run).evaluated().graded == RunData(pristine).evaluated().graded
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "needle"),
-    [
-        ("metrics.json", {"protocol": "p", "metrics": {}}, "field 'metrics' is {}, not a list"),
-        ("metrics.json", {"metrics": []}, "field 'protocol' is missing"),
-        ("manifest.json", {"identity": {}, "invocations": 3}, "field 'invocations' is 3, not a list"),
-        ("manifest.json", {"identity": "x" * 90}, f"field 'identity' is '{'x' * 59}..., not an object"),
-    ],
-)
-def test_a_document_of_a_run_is_read_only_in_its_shape(
-    name: str, content: Mapping[str, Any], needle: str, tmp_path: Path
-) -> None:
-    (tmp_path / name).write_text(json.dumps(content))
-    run = RunData(tmp_path)
-    with pytest.raises(InputError, match=re.escape(f"{tmp_path / name}: {needle}")):
-        _ = run.counted if name == "metrics.json" else run.manifest
-
-
 @pytest.mark.parametrize("high", [0.5, math.inf, math.nan, None])
 @pytest.mark.parametrize("low", [0.1, 0, -math.inf, None])
 @pytest.mark.parametrize("value", [0.3, math.inf, None])
@@ -252,12 +225,6 @@ def test_whatever_metric_is_written_is_sound(
     (tmp_path / "metrics.json").write_text(dumps("double-gate", [row]))
     found = RunData(tmp_path).counted
     assert found is not None and found.metrics[0].to_dict() == row.to_dict()
-
-
-def test_what_a_result_was_made_with_names_of_the_model_what_is_known() -> None:
-    known = dict.fromkeys(("weights", "revision", "config", "tokenizer", "chat_template"), "w")
-    made = Manifest(run="r", identity={"model": "m", "seed": 3}, model={**known, "parameters": 5}).made_with()
-    assert made["model"] == {"name": "m", **known} and (made["run"], made["seed"]) == ("r", 3)
 
 
 def test_a_folder_that_is_not_there_is_said_to_be_missing_and_not_a_file_in_it(

@@ -271,15 +271,8 @@ def test_failures_are_cases_whose_parts_are_all_right_and_whose_whole_was_judged
     assert told.left_out() == (
         "Not counted: 1 diagnosed case whose whole could not be judged, 2 diagnosed cases outside the sets of failures."
     )
-    row = {
-        "run": "r",
-        "case": "c",
-        "answer": None,
-        "outcome": "abstained",
-        "gold": "g",
-        "cause": None,
-        "question": "why  so?",
-    }
+    row = {"run": "r", "case": "c", "answer": None, "outcome": "abstained", "gold": "g", "cause": None,
+           "question": "why  so?"}  # fmt: skip
     assert summary.failure_lines([row]) == ["c: abstained, right is 'g': why so?"]
     both = summary.failure_lines([row, {**row, "run": "s", "answer": "x", "cause": "near-miss"}])
     assert both[1] == f"s  c: answered 'x', right is 'g' (near-miss: {diagnosis.meaning('near-miss')}): why so?"

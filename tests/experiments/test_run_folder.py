@@ -36,7 +36,7 @@ from composcope.experiments.run import (
     write_text,
     writer,
 )
-from composcope.experiments.run.folder import check_place, command_line
+from composcope.experiments.run.folder import check_place
 from composcope.experiments.run.reader import read_config
 from composcope.experiments.run.schema import Manifest
 from composcope.experiments.run.summary import failing_cases
@@ -171,17 +171,6 @@ def test_a_probe_that_could_not_be_saved_is_measured_again(tmp_path: Path) -> No
     (tmp_path / "cases").mkdir()
     save_probe(SimpleNamespace(save=lambda folder: None), tmp_path, Manifest(identity={}), "new")  # type: ignore[arg-type]
     assert finished(tmp_path, "new") and not (tmp_path / "cases").exists(), "single cases of another result"
-
-
-def test_another_run_in_the_same_folder_is_refused_and_the_difference_named(tmp_path: Path) -> None:
-    with begin_run(tmp_path / "r", {}, identity=IDENTITY):
-        pass
-    with (
-        pytest.raises(JournalError, match="data was abc, is xyz"),
-        begin_run(tmp_path / "r", {}, identity={**IDENTITY, "data": "xyz"}),
-    ):
-        pass
-    assert read_json(tmp_path / "r" / "manifest.json")["identity"] == IDENTITY
 
 
 def test_an_interrupted_and_a_failed_run_say_so(tmp_path: Path) -> None:
@@ -407,6 +396,7 @@ def test_an_occupied_folder_names_only_what_differs_and_cuts_hashes_and_long_val
         pass
     said = "weights was sha256:abababababab, is sha256:cdcdcdcdcdcd; asking.few_shot was 2, is 3"
     assert f"holds another run ({said});" in str(error.value)
+    assert read_json(tmp_path / "r" / "manifest.json")["identity"] == before
 
 
 def test_asking_otherwise_than_a_run_that_asked_by_default_is_another_run_too(tmp_path: Path) -> None:
@@ -424,11 +414,6 @@ def test_asking_otherwise_than_a_run_that_asked_by_default_is_another_run_too(tm
 def test_values_that_differ_only_far_on_are_said_to_differ() -> None:
     assert differing("prompt", "x" * 100 + "a", "x" * 100 + "b") == ["prompt differs"]
     assert differing("depths", (2, 3), [2, 3]) == []
-
-
-def test_the_command_is_quoted_so_that_it_can_be_pasted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["/x/__main__.py", "run", "--data", "my cases.csv"])
-    assert command_line() == "composcope run --data 'my cases.csv'"
 
 
 @pytest.mark.parametrize("name", ["cases.jsonl", "graded.jsonl", "metrics.json"])

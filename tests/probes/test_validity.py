@@ -94,6 +94,8 @@ def test_doses_are_monotone_only_where_every_mean_is_beyond_the_one_before() -> 
         validity.dose_series({"a": [1.0]})
     with pytest.raises(InputError, match="expected is 'up'"):
         validity.dose_series({"a": [1.0], "b": [2.0]}, expected="up")
+    with pytest.raises(InputError, match="expected is 'up'"):
+        validity.model_auroc([1.0], [2.0], expected="up")
 
 
 def test_two_models_are_told_apart_in_the_expected_direction() -> None:

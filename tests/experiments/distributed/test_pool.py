@@ -100,17 +100,6 @@ def test_every_item_is_done_once_and_workers_share_the_processors(monkeypatch: p
     assert (ray.options["num_cpus"], ray.options["num_gpus"], ray.options["max_restarts"]) == (4, 0.0, 0)
 
 
-@pytest.mark.parametrize(("gpus", "each", "workers"), [(1.0, 0.1, 10), (2.0, 0.4, 4), (2.0, 0.5, 4), (8.0, 3.0, 2)])
-def test_there_are_as_many_workers_as_the_gpus_have_room_for(
-    gpus: float, each: float, workers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ray = Ray()
-    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 8.0, "GPU": gpus})
-    monkeypatch.setattr(pools, "import_ray", lambda: ray)
-    pool = Pool(Loading("m", serving=Serving(engine="ray", gpus_per_worker=each)), print)
-    assert (pool.workers, ray.made, ray.options["num_gpus"]) == (workers, workers, each)
-
-
 @pytest.mark.parametrize("gpus", [1.5, 16.0])
 def test_gpus_that_a_worker_cannot_have_are_refused_and_our_own_cluster_ends(
     gpus: float, monkeypatch: pytest.MonkeyPatch
@@ -166,7 +155,7 @@ def test_a_lost_worker_is_replaced_and_only_what_is_left_of_its_item_is_done(mon
 def test_an_item_that_costs_three_workers_ends_the_job(monkeypatch: pytest.MonkeyPatch) -> None:
     ray = Ray(lambda name, args: args == (3,))
     pool, _ = _pool(monkeypatch, ray)
-    with pytest.raises(ModelError, match=f"{TRIES} workers died on the same item"):
+    with pytest.raises(ModelError, match=rf"{TRIES} workers died on the same item \(out of memory\?\)"):
         list(pool.map("double", [(3,)], lambda args: args))
     assert pool.lost == TRIES
 

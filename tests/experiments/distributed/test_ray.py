@@ -19,8 +19,7 @@ from exit_codes import done
 from composcope.errors import InputError, ModelError
 from composcope.experiments.cli import main
 from composcope.experiments.config import FROM_FLAGS, Config, Serving
-from composcope.experiments.distributed.pool import Pool, WorkItem, _not_made, import_ray
-from composcope.experiments.distributed.worker import Failure, Worker
+from composcope.experiments.distributed.pool import Pool, _not_made, import_ray
 from composcope.experiments.investigate import probe_shard
 from composcope.experiments.models.target import Loading
 from composcope.experiments.run import read_json
@@ -120,15 +119,6 @@ def test_a_worker_killed_in_the_middle_loses_nothing(taught: Path, many: Path, t
     assert sorted(keys(there)) == sorted(keys(here)), "an ask was answered twice or not at all"
 
 
-def test_another_version_or_other_code_on_a_node_is_one_clear_error() -> None:
-    worker = Worker(Loading("organism:control"), 1)
-    for code in ({"version": "0.0.1", "source": "a" * 64}, {"version": "9", "source": "b" * 64}):
-        found = worker.load(code)
-        assert isinstance(found, Failure)
-        assert "install the same package on every node" in str(found.error())
-        assert code["version"] in found.message
-
-
 def _starting(starting: list[str], idle: list[str]) -> Any:
     """A pool whose worker ``a`` is lost while it loads, as two were before it."""
     pool: Any = object.__new__(Pool)
@@ -145,14 +135,6 @@ def test_workers_that_die_while_loading_end_a_run_only_where_no_other_is_left() 
         assert pool._await_one(busy) is None and pool.lost == 1
     with pytest.raises(ModelError, match="3 workers died while they loaded the model"):
         _starting(["a"], [])._await_one({})
-
-
-def test_an_item_that_costs_three_workers_ends_the_run_and_shrinks_by_what_was_kept() -> None:
-    pool: Any = object.__new__(Pool)
-    first = pool._again(WorkItem(([1, 2, 3],)), lambda args: (args[0][1:],))
-    assert first == WorkItem(([2, 3],), 1) and pool._again(first, lambda args: None) is None
-    with pytest.raises(ModelError, match=r"3 workers died on the same item \(out of memory\?\)"):
-        pool._again(pool._again(first, lambda args: args), lambda args: args)
 
 
 def test_a_node_without_the_package_is_told_from_a_lost_worker() -> None:

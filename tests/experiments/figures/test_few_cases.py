@@ -165,15 +165,6 @@ def test_panels_of_families_share_their_depths(synthetic: ModuleType, tmp_path: 
     assert len(panels) == 3 and len({ax.get_xlim() for ax in panels}) == 1
 
 
-def test_a_scatter_over_knowledge_has_intervals_both_ways(synthetic: ModuleType, tmp_path: Path) -> None:
-    run = synthetic.make_run(tmp_path / "run", n=80, probes=())
-    drawing = figures.draw("stability-scatter", [run])
-    (row,) = drawing.rows
-    assert row["x_low"] < row["x"] == row["atom_stability"] < row["x_high"] and row["n_x"] == 60
-    ends = [tuple(line.get_xdata()) for line in drawing.figure.axes[0].lines]  # type: ignore[arg-type]
-    assert (row["x_low"], row["x_high"]) in ends
-
-
 def test_another_way_to_ask_does_not_enter_the_quadrants_of_the_usual_one(
     synthetic: ModuleType, tmp_path: Path
 ) -> None:

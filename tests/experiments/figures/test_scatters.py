@@ -81,17 +81,8 @@ def test_a_cross_has_intervals_only_where_both_of_its_values_have_enough_cases(
     n: int | None, n_x: int, drawn: bool, bars: int
 ) -> None:
     ax = style.one_panel(3, 3)[1]
-    row: dict[str, Any] = {
-        "model": "m",
-        "x": 0.4,
-        "x_low": 0.2,
-        "x_high": 0.5,
-        "value": 0.7,
-        "low": 0.6,
-        "high": 0.9,
-        "n": n,
-        "n_x": n_x,
-    }
+    row: dict[str, Any] = {"model": "m", "x": 0.4, "x_low": 0.2, "x_high": 0.5, "value": 0.7, "low": 0.6, "high": 0.9,
+                           "n": n, "n_x": n_x}  # fmt: skip
     scatters._cross(ax, row, 0)
     assert (row["drawn"] != "hollow") is drawn and row["n"] == n
     spans = [tuple(zip(*line.get_xydata(), strict=True)) for line in ax.lines if len(line.get_xdata()) == 2]  # type: ignore[arg-type]

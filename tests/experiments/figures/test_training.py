@@ -18,48 +18,18 @@ from composcope.experiments.run.reader import ProbeData
 from ..bare_runs import bare_run
 
 
-@pytest.mark.parametrize(
-    ("k", "n", "said"), [(3, 2, "k is 3 and n is 2"), (-1, 2, "k is -1"), ("x", 2, "whole numbers"), (None, 2, "'k'")]
-)
-def test_a_checkpoint_that_cannot_be_is_refused_by_its_row(k: Any, n: int, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        training._checked({"recipe": "r", "step": 1, "metric": "m", "k": k, "n": n}, "f: row 1")
-
-
-@pytest.mark.parametrize("wrong", [{"k": 2.5}, {"step": "0.5"}, {"step": float("inf")}, {"n": "nan"}])
-def test_numbers_of_a_checkpoint_are_whole_and_never_rounded(wrong: dict[str, Any]) -> None:
-    row = {"recipe": "grpo", "metric": "whole", "step": 1, "k": 2, "n": "5.0"}
-    assert training._checked(row, "row 1")["n"] == 5
-    with pytest.raises(InputError, match=r"row 1.*whole numbers"):
-        training._checked({**row, **wrong}, "row 1")
-
-
-def test_lines_over_training_go_from_step_to_step_and_each_training_has_its_own() -> None:
+def test_lines_over_training_go_from_step_to_step_and_each_training_of_each_file_has_its_own() -> None:
     rows = [training._checked({"run": run, "recipe": "r", "step": step, "metric": "m", "k": k, "n": 20}, "f")
             for run in ("a", "b") for step, k in ((100, 12), (0, 3), (50, 7))]  # fmt: skip
-    found = training.training_curve.draw([training.Checkpoints(Path("f"), rows)])
-    lines = [np.ravel(line.get_xdata()) for line in found.figure.axes[0].lines if line.get_marker() == "None"]
-    joined = [[round(float(x)) for x in xs] for xs in lines if len(xs) == 3]
-    assert joined == [[0, 50, 100]] * 2 and "Runs: a, b." in found.caption
-    assert [r["value"] for r in rows[:3]] == pytest.approx([0.6, 0.15, 0.35])
-
-
-def test_trainings_of_one_name_in_two_files_have_a_line_each() -> None:
-    rows = [training._checked({"run": "a", "recipe": "r", "step": step, "metric": "m", "k": 5, "n": 20}, "f")
-            for step in (0, 50, 100)]  # fmt: skip
     found = training.training_curve.draw([training.Checkpoints(Path(f), rows) for f in "xy"])
     lines = [np.ravel(line.get_xdata()) for line in found.figure.axes[0].lines if line.get_marker() == "None"]
-    assert [list(map(round, map(float, xs))) for xs in lines if len(xs) == 3] == [[0, 50, 100]] * 2
+    joined = [[round(float(x)) for x in xs] for xs in lines if len(xs) == 3]
+    assert joined == [[0, 50, 100]] * 4 and "Runs: a, b." in found.caption
+    assert [r["value"] for r in rows[:3]] == pytest.approx([0.6, 0.15, 0.35])
 
 
 def test_checkpoints_of_a_run_are_those_of_the_study_whose_runs_it_lies_among(tmp_path: Path) -> None:
     rows = [{"recipe": "r", "step": 1, "metric": "m", "k": 1, "n": 2}]
-    (tmp_path / "bad.json").write_text(json.dumps([rows[0], {**rows[0], "k": 3}]))
-    with pytest.raises(InputError, match=r"bad\.json: row 2: k is 3"):
-        training._read(tmp_path / "bad.json")
-    (tmp_path / "good.csv").write_text("recipe,step,metric,k,n,run\nr,1.0,m,1,2,x\n")
-    (read,) = training._read(tmp_path / "good.csv")
-    assert (read["run"], read["step"], read["count"], read["n"], read["value"]) == ("x", 1, 1, 2, 0.5)
     (tmp_path / "training_curve.json").write_text(json.dumps(rows))
     inside, beside = (bare_run(path=tmp_path / folder / "a") for folder in ("runs", "other"))
     assert [c.path for c in training._of_study([inside, inside])] == [tmp_path / "training_curve.json"]
@@ -116,21 +86,31 @@ def test_the_dose_figure_is_of_probes_and_names_trainings_only_where_they_are_un
     )
 
 
-@pytest.mark.parametrize(
-    ("k", "n", "value"),
-    [(3, 3, 1.0), (0, 3, 0.0), ("2.0", 4.0, 0.5), (0, 0, None), (4, 3, "k is 4"), (-1, 3, "k is -1")],
-)
-def test_a_checkpoint_counts_up_to_all_of_its_questions(k: Any, n: Any, value: Any) -> None:
-    row = {"run": None, "recipe": "r", "metric": "m", "step": "7", "k": k, "n": n}
-    if isinstance(value, str):
-        with pytest.raises(InputError, match=f"file: row 2: {value} and n is {n}"):
-            training._checked(row, "file: row 2")
-        return
-    found = training._checked(row, "file: row 2")
+ROW: dict[str, Any] = {"run": None, "recipe": "r", "metric": "m", "step": "7"}
+
+
+@pytest.mark.parametrize(("k", "n", "value"), [(3, 3, 1.0), (0, 3, 0.0), ("2.0", 4.0, 0.5), (0, 0, None)])
+def test_a_checkpoint_counts_up_to_all_of_its_questions(k: Any, n: Any, value: float | None) -> None:
+    found = training._checked({**ROW, "k": k, "n": n}, "file: row 2")
     assert (found["step"], found["count"], found["n"], found["value"]) == (7, int(float(k)), int(n), value)
     assert (found["run"], found["recipe"], found["metric"]) == ("", "r", "m")
-    with pytest.raises(InputError, match="field 'step' is missing"):
-        training._checked({**row, "step": ""}, "file: row 2")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"k": 4}, "k is 4 and n is 3"), ({"k": -1}, "k is -1"), ({"step": ""}, "field 'step' is missing"),
+        ({"k": None}, "'k' is missing"),
+        *(({name: value}, "whole numbers")
+          for name, value in (("k", "x"), ("k", 2.5), ("step", "0.5"), ("step", float("inf")), ("n", "nan"))),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_checkpoint_that_cannot_be_is_refused_by_its_row_and_its_numbers_are_never_rounded(
+    wrong: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError, match=f"file: row 2: .*{said}"):
+        training._checked({**ROW, "k": 2, "n": 3, **wrong}, "file: row 2")
 
 
 def test_checkpoints_come_from_a_file_or_the_folders_of_trainings_and_anything_else_is_named(tmp_path: Path) -> None:
@@ -140,9 +120,9 @@ def test_checkpoints_come_from_a_file_or_the_folders_of_trainings_and_anything_e
         (tmp_path / name).write_text(text)
         (found,) = training._read(tmp_path / name)
         assert (found["step"], found["count"], found["n"], found["value"]) == (7, 3, 4, 0.75), name
-    for text in ("[]", '{"rows": []}', '{"rows": 3}'):
+    for text in ("[]", '{"rows": []}', '{"rows": 3}', json.dumps([row, {**row, "k": 5}])):
         (tmp_path / "a.json").write_text(text)
-        with pytest.raises(InputError, match=f"{tmp_path}/a.json: no rows"):
+        with pytest.raises(InputError, match=f"{tmp_path}/a.json: (no rows|row 2: k is 5)"):
             training._read(tmp_path / "a.json")
     with pytest.raises(InputError, match=f"{tmp_path}/none: no such file or folder"):
         training._files(tmp_path / "none")

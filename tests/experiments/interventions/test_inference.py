@@ -19,15 +19,9 @@ from composcope.probes.result import ProbeResult
 
 
 def _example(
-    case: str,
-    group: str = "failure",
-    family: str = "f",
-    depth: int = 4,
-    size: int = 5,
-    role: str = "whole",
-    shares: str | None = None,
-    answer: str = "",
-) -> Any:
+    case: str, group: str = "failure", family: str = "f", depth: int = 4, size: int = 5, role: str = "whole",
+    shares: str | None = None, answer: str = "",
+) -> Any:  # fmt: skip
     ids = (*range(size - 1), sum(ord(c) * 131**i for i, c in enumerate(case)))
     gold = Gold(answer or case, "text", "plain")
     about = {"case": case, "group": group, "family": family, "depth": depth, "role": role, "shares": shares}
@@ -92,12 +86,8 @@ def test_rows_count_each_outcome_of_each_source_and_mark_the_chosen_layer() -> N
     rows = inference._rows(outcomes, "failure", 2, alone)
     assert len(rows) == 8 and {r["group"] for r in rows} == {"failure"}
     counts = {(r["source"], r["quantity"]): (r["count"], r["n"], r["value"], r["chosen"]) for r in rows}
-    assert counts["unchanged", "correct_rate"] == (2, 4, 0.5, False) and counts["donor", "correct_rate"] == (
-        3,
-        4,
-        0.75,
-        True,
-    )
+    assert counts["unchanged", "correct_rate"] == (2, 4, 0.5, False)
+    assert counts["donor", "correct_rate"] == (3, 4, 0.75, True)
     assert counts["unchanged", "invalid_rate"][0] == counts["donor", "abstained_rate"][0] == 1
     assert [inference._helps(s) for s in ("+1", "+2", "donor", "-1", "failing donor", "none", "random 1")] == [
         True
@@ -222,15 +212,6 @@ def test_the_layer_is_chosen_on_one_half_and_counted_on_the_other(monkeypatch: p
         "failure": len(sides[1]), "success": len(sides[2]), "failure, first half": len(sides[0])}  # fmt: skip
 
 
-def test_the_layer_that_mends_most_is_chosen_the_lowest_of_equal_ones_and_never_by_a_control() -> None:
-    def said(*right: int) -> list[str]:
-        return ["correct" if i in right else "incorrect" for i in range(4)]
-
-    trial = {("unchanged", -1): said(0, 1, 2, 3), ("random 1", 0): said(0, 1, 2, 3), ("+1", 0): said(0),
-             ("+1", 1): said(0, 1), ("+2", 2): said(1, 2), ("failing donor", 3): said(0, 1, 2)}  # fmt: skip
-    assert inference.InterventionTrial._best(trial, [0, 1, 2, 3]) == 1
-
-
 @pytest.mark.parametrize("recipe", ["steering", "patching"])
 def test_what_is_put_in_comes_from_the_half_that_chooses_the_layer(
     recipe: str, monkeypatch: pytest.MonkeyPatch
@@ -281,32 +262,33 @@ def test_the_layer_is_the_lowest_of_those_that_mend_most_and_controls_choose_non
     assert InterventionTrial._best({("none", 0): ["correct"]}, [0, 1]) == 0
 
 
+COLOR = Gold("blue", "choice", "plain", options=(("A", "red"), ("B", "blue")))
+THOUGHT, SAID = Gold("12", "number", "xml", thinking=True), "Maybe <answer>7</answer> but"
+
+
 @pytest.mark.parametrize(
-    ("said", "gold", "outcome"),
+    ("said", "gold", "compat", "ended", "outcome"),
     [
-        ("B", Gold("blue", "choice", "plain", options=(("A", "red"), ("B", "blue"))), "correct"),
-        ("A", Gold("blue", "choice", "plain", options=(("A", "red"), ("B", "blue"))), "incorrect"),
-        ("UNKNOWN", Gold("12", "number", "xml", unknowable=True), "correct"),
-        ("<answer>12</answer> <answer>13", Gold("12", "number", "xml", stop=("</answer>",)), "correct"),
+        ("B", COLOR, None, True, "correct"),
+        ("A", COLOR, None, True, "incorrect"),
+        ("UNKNOWN", Gold("12", "number", "xml", unknowable=True), None, True, "correct"),
+        ("<answer>12</answer> <answer>13", Gold("12", "number", "xml", stop=("</answer>",)), None, True, "correct"),
+        ("<answer>1401</answer>", Gold("1402", "date", "xml"), None, True, "incorrect"),  # a year off
+        ("<answer>1401</answer>", Gold("1402", "date", "xml"), "collapse", True, "correct"),
+        (SAID, THOUGHT, None, False, "invalid"),  # a thought that is cut off is no answer
+        (SAID, Gold("12", "number", "xml"), None, False, "incorrect"),
+        (SAID, THOUGHT, None, True, "incorrect"),
+        ("Maybe <answer>7</answer></think>\n<answer>12</answer>", THOUGHT, None, False, "correct"),
     ],
 )
 def test_what_is_written_under_an_intervention_is_judged_as_the_answers_of_the_run(
-    said: str, gold: Gold, outcome: str, monkeypatch: pytest.MonkeyPatch
+    said: str, gold: Gold, compat: str | None, ended: bool, outcome: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inference, "decode", lambda tokenizer, ids, *_: said)
     monkeypatch.setattr(inference, "special_thinking_marks", lambda tokenizer: {})
     example: Any = SimpleNamespace(gold=gold)
-    assert _trial()._judge(example, [5, 0]) == outcome
-
-
-@pytest.mark.parametrize(("compat", "outcome"), [(None, "incorrect"), ("collapse", "correct")])
-def test_what_is_written_under_an_intervention_is_judged_in_the_mode_of_the_run(
-    compat: str | None, outcome: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(inference, "decode", lambda tokenizer, ids, *_: "<answer>1401</answer>")  # a year off
-    monkeypatch.setattr(inference, "special_thinking_marks", lambda tokenizer: {})
-    example: Any = SimpleNamespace(gold=Gold("1402", "date", "xml"))
-    assert _trial(compat=compat)._judge(example, [5, 0]) == outcome
+    trial = _trial(compat=compat)
+    assert trial._judge(example, [5] * (trial.max_new_tokens - 1) + [0 if ended else 5]) == outcome
 
 
 def test_a_result_is_kept_with_the_cases_of_both_halves_and_the_hash_of_all_that_it_depends_on(
@@ -333,25 +315,6 @@ def test_a_result_is_kept_with_the_cases_of_both_halves_and_the_hash_of_all_that
     assert how["groups"] == {"failure": ["a", "c"], "success": ["b", "d"]} and "half" in how["note"]
     hashes = [given[3] for given, _ in saved]
     assert hashes[0] == hashes[1] and len(set(hashes)) == 4
-
-
-@pytest.mark.parametrize(
-    ("said", "thinking", "ended", "outcome"),
-    [
-        ("Maybe <answer>7</answer> but", True, False, "invalid"),
-        ("Maybe <answer>7</answer> but", False, False, "incorrect"),
-        ("Maybe <answer>7</answer> but", True, True, "incorrect"),
-        ("Maybe <answer>7</answer></think>\n<answer>12</answer>", True, False, "correct"),
-    ],
-)
-def test_a_thought_that_is_cut_off_under_an_intervention_is_no_answer_as_in_the_run(
-    said: str, thinking: bool, ended: bool, outcome: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(inference, "decode", lambda tokenizer, ids, *_: said)
-    monkeypatch.setattr(inference, "special_thinking_marks", lambda tokenizer: {})
-    example: Any = SimpleNamespace(gold=Gold("12", "number", "xml", thinking=thinking))
-    trial = _trial()
-    assert trial._judge(example, [5] * (trial.max_new_tokens - 1) + [0 if ended else 5]) == outcome
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.protocols import get
 from composcope.evaluation.protocols.presenting import chosen
-from composcope.experiments.evaluating.ask_plan import load_benchmark
 from composcope.experiments.interventions import data, recipes, trainers, training
 from composcope.experiments.interventions.recipes import PRESETS, AdapterRecipe, resolve
 from composcope.experiments.interventions.study import InterventionStudy
@@ -39,11 +38,6 @@ def test_organism_presets_keep_depths_adapters_and_the_ratio_of_epochs() -> None
         assert small.epochs * 2 == big.epochs
 
 
-def test_the_three_recipes_of_a_preset_share_data_and_adapter() -> None:
-    made = [resolve(o, "v1") for o in recipes.OBJECTIVES]
-    assert len({(r.depths, r.prompts, r.rank, r.alpha, r.epochs, r.learning_rate) for r in made}) == 1
-
-
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -64,13 +58,16 @@ def test_the_three_recipes_of_a_preset_share_data_and_adapter() -> None:
         (lambda: AdapterRecipe(depths=()), "--depths"),
         (lambda: resolve("grpo", beta=-0.1), "--beta"),
         (lambda: resolve("grpo", dropout=1.0), "--dropout 1.0"),
-        (lambda: recipes.check_options("sft-trace", {"max_tokens": 9, "solutions": "written"}), "--max-tokens 9"),
+        (lambda: recipes.check_options("sft-trace", {"max_tokens": 9}), "--max-tokens 9: .*only with --solutions self"),
         (lambda: whole_numbers("2;4", "--depths"), "--depths"),
         (lambda: whole_numbers("-1", "--depths"), "--depths"),
-        (lambda: whole_numbers("2,x", "--depths"), "--depths"),
+        (lambda: whole_numbers("2,x", "--layers"), "--layers"),
         (lambda: whole_numbers("2,²", "--depths"), "--depths"),
         (lambda: chosen("²", ["organism-mixed"]), "²"),
         (lambda: whole_numbers("", "--depths"), "--depths"),
+        (lambda: data.organism_cases([2, 5], 10), "--depths 5"),
+        (lambda: InterventionStudy(size="medium"), "--size medium"),
+        (lambda: InterventionStudy(seeds=0), "--seeds 0"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(call: object, said: str) -> None:
@@ -78,30 +75,18 @@ def test_what_cannot_be_is_refused_by_name(call: object, said: str) -> None:
         call()  # type: ignore[operator]
 
 
-def test_a_recipe_says_whether_it_thinks_only_where_it_was_told() -> None:
-    told = [
-        resolve("grpo", thinking=thinking).to_dict().get("thinking", "not told") for thinking in (None, True, False)
-    ]
-    assert told == ["not told", True, False]
-
-
-def test_depths_are_read_sorted_and_once() -> None:
-    assert resolve("grpo", depths=whole_numbers("4, 2,4", "--depths")).depths == (2, 4)
-
-
 def _case(id: str, a: str, b: str, depth: int = 2, family: str = "f") -> Case:
     parts = tuple(Part(f"When was {x}?", "1", atom=f"year:{x}") for x in (a, b))
     return Case(id, f"{family}: {a} or {b}?", a, parts, family=family, depth=depth)
 
 
-@pytest.mark.parametrize("shared", [3, 1])
-def test_an_overlap_is_refused_with_an_example(shared: int, tmp_path: Path) -> None:
+def test_an_overlap_is_refused_with_an_example(tmp_path: Path) -> None:
     cases = [_case(f"c{i}", f"x{i}", f"y{i}") for i in range(6)]
     train, held = tmp_path / "train.jsonl", tmp_path / "held.jsonl"
     write_cases(cases, train)
-    write_cases(cases[-shared:], held)
+    write_cases(cases[-3:], held)
     recipe = resolve("grpo", "v1", [2], prompts=6)
-    with pytest.raises(InputError, match=rf"{shared} of 6 training cases are also evaluated .*'c\d'"):
+    with pytest.raises(InputError, match=r"3 of 6 training cases are also evaluated .*'c\d'"):
         data.training_set(str(train), recipe, str(held))
 
 
@@ -117,35 +102,6 @@ def test_a_single_file_is_split_without_overlap(tmp_path: Path) -> None:
     assert not trained & {data.combination(c) for c in found.evaluation}
 
 
-def test_a_file_gives_the_same_draw_wherever_it_lies(tmp_path: Path) -> None:
-    cases = [_case(f"{f}{i}", f"x{i}", f"y{i}", family=f) for i in range(10) for f in ("f", "g")]
-    recipe, draws = resolve("grpo", "v1", [2], prompts=6), []
-    for name in ("here", "elsewhere"):
-        (tmp_path / name).mkdir()
-        write_cases(cases, tmp_path / name / "all.jsonl")
-        draws.append([c.id for c in data.training_set(str(tmp_path / name / "all.jsonl"), recipe, seed=1).cases])
-    assert draws[0] == draws[1]
-    other = data.training_set(str(tmp_path / "here" / "all.jsonl"), recipe, seed=2).cases
-    assert {c.id for c in other} != set(draws[0]), "another seed draws others"
-
-
-@pytest.mark.parametrize(
-    ("depths", "prompts", "said"), [([3], 2, "has no case of depth 3 .it has 2."), ([2], 50, "--prompts 6 or fewer")]
-)
-def test_missing_depths_and_cases_are_said(tmp_path: Path, depths: list[int], prompts: int, said: str) -> None:
-    path = tmp_path / "all.jsonl"
-    write_cases([_case(f"c{i}", f"x{i}", f"y{i}") for i in range(6)], path)
-    with pytest.raises(InputError, match=said):
-        data.training_set(str(path), resolve("grpo", "v1", depths, prompts=prompts))
-
-
-def test_questions_that_nobody_can_answer_are_not_trained_on(tmp_path: Path) -> None:
-    path = tmp_path / "all.jsonl"
-    write_cases([replace(_case(f"c{i}", f"x{i}", f"y{i}"), unknowable=i % 2 == 0) for i in range(12)], path)
-    found = data.training_set(str(path), resolve("grpo", "v1", [2], prompts=5))
-    assert len(found.cases) == 5 and not any(c.unknowable for c in found.cases)
-
-
 def test_reasoning_that_does_not_end_in_its_answer_is_not_taught() -> None:
     recipe = resolve("sft-trace", "organism-v1", [4], prompts=3)
     with pytest.raises(InputError, match=r"'train-rank-4-00001' would teach .* graded incorrect in format plain"):
@@ -154,27 +110,11 @@ def test_reasoning_that_does_not_end_in_its_answer_is_not_taught() -> None:
     data.training_set(data.ORGANISM, resolve("sft-answer", "organism-v1", [4], prompts=3))
 
 
-def test_organism_questions_are_from_the_training_side_and_spread_over_the_cells() -> None:
-    cases = data.organism_cases([2, 4], 22, seed=3)
-    sizes = {key: sum((c.family, c.depth) == key for c in cases) for key in {(c.family, c.depth) for c in cases}}
-    assert sizes == {("pair", 2): 6, ("rank", 4): 6, ("successor", 4): 5, ("interval", 4): 5}
-    for case in cases:
-        events = [(p.atom or "").removeprefix("year:") for p in case.parts]
-        assert not world.held_out(events)
-        assert [p.answer for p in case.parts] == [str(world.world().years[e]) for e in events]
-    assert data.overlap(cases, load_benchmark("organism:temporal", limit=60).cases) == []
-
-
 def test_a_depth_that_no_question_is_left_for_is_refused() -> None:
     few = resolve("sft-answer", "organism-v4", prompts=4)
     with pytest.raises(InputError, match=r"--prompts 4: .* none is left for depth 6"):
         data.training_set(data.ORGANISM, few)
     assert {c.depth for c in data.training_set(data.ORGANISM, replace(few, prompts=8)).cases} == {2, 4, 6, 8}
-
-
-def test_a_depth_that_the_organisms_do_not_have_is_refused() -> None:
-    with pytest.raises(InputError, match="--depths 5"):
-        data.organism_cases([2, 5], 10)
 
 
 def test_the_question_is_put_as_the_evaluation_puts_it() -> None:
@@ -199,13 +139,14 @@ def test_training_cases_are_spread_over_families_and_depths_by_the_seed() -> Non
     pool.append(_asked("nobody", 4, "x", unknowable=True))
     recipe = AdapterRecipe(depths=(2, 4), prompts=10)
     drawn = data._draw(pool, recipe, "f", 0)
+    assert "nobody" not in {c.id for c in data._draw(pool, replace(recipe, prompts=80), "f", 0)}
     cells = Counter((c.family, c.depth) for c in drawn)
     assert sorted(cells) == [("x", 2), ("x", 4), ("y", 2), ("y", 4)] and sorted(cells.values()) == [2, 2, 3, 3]
     assert [c.id for c in drawn] == [c.id for c in data._draw(pool, recipe, "moved", 0)]
     assert {c.id for c in drawn} != {c.id for c in data._draw(pool, recipe, "f", 1)}
     for wrong, said in (
-        (AdapterRecipe(depths=(3,)), "no case of depth 3"),
-        (AdapterRecipe(depths=(2,), prompts=41), "40 cases at depth 2"),
+        (AdapterRecipe(depths=(3,)), "no case of depth 3 .it has 2, 4, 6."),
+        (AdapterRecipe(depths=(2,), prompts=41), "40 cases at depth 2.*--prompts 40 or fewer"),
     ):
         with pytest.raises(InputError, match=said):
             data._draw(pool, wrong, "f", 0)
@@ -214,12 +155,8 @@ def test_training_cases_are_spread_over_families_and_depths_by_the_seed() -> Non
 def test_cases_overlap_by_their_question_or_by_two_parts_and_never_by_one() -> None:
     train = [_asked("a", question="Same  QUESTION?"), _asked("b", atoms="xy"), _asked("c", atoms="x")]
     train.append(_asked("d", atoms="yz"))
-    test = [
-        _asked("1", question="same question?"),
-        _asked("2", atoms="yx"),
-        _asked("3", atoms="x"),
-        _asked("4", atoms="y"),
-    ]
+    test = [_asked("1", question="same question?"), _asked("2", atoms="yx"), _asked("3", atoms="x")]
+    test.append(_asked("4", atoms="y"))
     assert data.overlap(train, test) == [("a", "1"), ("b", "2")]
     assert [c.id for c in data._rest([*test, *train], train, "f")] == ["3", "4"]
     with pytest.raises(InputError, match=r"1 of 1 training cases are also evaluated \(first: 'a' is '1'"):
@@ -248,6 +185,10 @@ def test_organisms_are_trained_on_as_many_cases_of_each_family_and_depth() -> No
     other = data.organism_cases((2, 4), 10, 1)
     assert data.organism_cases((2, 4), 10, 0) == cases and {c.question for c in cases} != {c.question for c in other}
     assert all(c.worked and c.parts and c.id.startswith(f"train-{c.family}-{c.depth}-") for c in cases)
+    for case in cases:
+        events = [(p.atom or "").removeprefix("year:") for p in case.parts]
+        assert not world.held_out(events)
+        assert [p.answer for p in case.parts] == [str(world.world().years[e]) for e in events]
 
 
 def test_an_organism_is_evaluated_on_thirty_held_out_cases_of_each_family_and_depth_whatever_the_seed() -> None:
@@ -262,33 +203,24 @@ def test_an_organism_is_evaluated_on_thirty_held_out_cases_of_each_family_and_de
 def test_a_preset_takes_the_changes_and_an_option_belongs_to_its_recipe() -> None:
     made = recipes.resolve("sft-answer", "organism-v3", [6, 2, 6], rank=8, epochs=None)
     wanted = replace(recipes.PRESETS["organism-v3"], objective="sft-answer", depths=(2, 6), rank=8)
-    assert made == wanted and "thinking" not in made.to_dict() and made.to_dict()["depths"] == [2, 6]
+    assert made == wanted and made.to_dict()["depths"] == [2, 6]
+    told = [
+        resolve("grpo", thinking=thinking).to_dict().get("thinking", "not told") for thinking in (None, True, False)
+    ]
+    assert told == ["not told", True, False]
     refused: list[tuple[str, dict[str, Any], str]] = [
         ("sft-answer", {"beta": 0}, "--beta 0: is for grpo"), ("grpo", {"layers": "0"}, "--layers 0"),
         ("steering", {"curve": True}, "--curve: is for"), ("grpo", {"thinking": False, "limit": 3}, "--limit 3"),
         ("steering", {"thinking": False}, "--no-thinking: is for"), ("grpo", {"cases": 3}, "--cases 3: is for"),
-        ("patching", {"train": "c.jsonl"}, "--train c.jsonl: is for")]  # fmt: skip
+        ("patching", {"train": "c.jsonl"}, "--train c.jsonl: is for"),
+        ("sft-answer", {"max_tokens": 9}, "--max-tokens 9: is for sft-trace"),
+        ("steering", {"depths": "2"}, "--depths 2: is for sft-answer and sft-trace and grpo")]  # fmt: skip
     for recipe, given, said in refused:
         with pytest.raises(InputError, match=said):
             recipes.check_options(recipe, given)
     recipes.check_options("grpo", {"beta": 0, "thinking": False, "curve": True, "limit": 3, "layers": None})
     recipes.check_options("steering", {"curve": False, "layers": "0,2"})
     assert [whole_numbers(text, "--layers") for text in ("0, 2", "3,")] == [[0, 2], [3]]
-    for text in ("", "1,x", "x,1", "-1"):
-        with pytest.raises(InputError, match="--layers"):
-            whole_numbers(text, "--layers")
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [({"size": "medium"}, "--size medium"), ({"seeds": 0}, "--seeds 0"), ({"seeds": 1, "size": "full"}, None)],
-)
-def test_a_study_has_one_training_at_least_and_a_size_that_there_is(options: dict[str, Any], said: str | None) -> None:
-    if said is None:
-        assert InterventionStudy(**options).seeds == 1
-        return
-    with pytest.raises(InputError, match=said):
-        InterventionStudy(**options)
 
 
 def test_more_questions_than_there_are_of_a_depth_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,13 +26,8 @@ TABLE = [
     # the tags of the format itself, empty, are no copy of the template
     ("<reasoning></reasoning><answer>Amber moot, Birch siege</answer>", True, 2, False, 1.2),
     # the template stands inside the reasoning
-    (
-        "<reasoning><reasoning></reasoning> <answer></answer></reasoning><answer>Amber moot, Birch siege</answer>",
-        True,
-        2,
-        True,
-        1.0,
-    ),
+    ("<reasoning><reasoning></reasoning> <answer></answer></reasoning><answer>Amber moot, Birch siege</answer>",
+     True, 2, True, 1.0),
     (f"<reasoning>{INSTRUCTION}</reasoning><answer>x</answer>", False, 2, True, 0.0),
     (f"{INSTRUCTION} <answer>Amber moot, Birch siege</answer>", True, 2, True, 1.0),
     # a copy of the instruction and nothing else, also where its own tags are taken for the answer's
@@ -40,7 +35,7 @@ TABLE = [
     # repeated tags earn nothing more, and the evaluation stops after the first answer
     ("<answer>x</answer><answer>Amber moot, Birch siege</answer><answer>", False, 2, False, 0.2),
     ("<answer>Amber moot, Birch siege</answer> or <answer>x</answer>", True, 2, False, 1.2),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("completion", "right", "tags", "echo", "total"), TABLE)
@@ -101,20 +96,12 @@ def test_the_trainer_gets_one_reward_per_completion_and_aliases_count() -> None:
     assert found == pytest.approx([1.2, 1.2, 0.2])
 
 
-def test_a_completion_that_fills_its_budget_was_cut_off() -> None:
-    rewards = Rewards("cot", max_tokens=5)
-    ids = [[1] * n for n in (4, 5, 6)]
-    found = rewards(["p"] * 3, ["The answer is 10"] * 3, gold=["10"] * 3, answer_type=["number"] * 3,
-                    aliases=[[]] * 3, completion_ids=ids)  # fmt: skip
-    assert found == pytest.approx([1.0, 0.0, 0.0])
-
-
-def test_a_completion_that_ends_with_the_last_token_of_its_budget_is_complete() -> None:
+def test_a_completion_that_fills_its_budget_was_cut_off_unless_it_ends_with_its_last_token() -> None:
     rewards = Rewards("cot", max_tokens=5, eos_ids={2, 7})
-    ids = [[1, 1, 1, 1, end] for end in (1, 2, 7)]
-    found = rewards(["p"] * 3, ["The answer is 10"] * 3, gold=["10"] * 3, answer_type=["number"] * 3,
-                    aliases=[[]] * 3, completion_ids=ids)  # fmt: skip
-    assert found == pytest.approx([0.0, 1.0, 1.0])
+    ids = [[1] * 4, [1] * 5, [1] * 6, [1, 1, 1, 1, 2], [1, 1, 1, 1, 7]]
+    found = rewards(["p"] * 5, ["The answer is 10"] * 5, gold=["10"] * 5, answer_type=["number"] * 5,
+                    aliases=[[]] * 5, completion_ids=ids)  # fmt: skip
+    assert found == pytest.approx([1.0, 0.0, 0.0, 1.0, 1.0])
 
 
 def test_the_log_of_a_reward_is_the_share_that_is_right_and_that_echoes() -> None:

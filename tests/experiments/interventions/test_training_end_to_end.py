@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,7 +28,7 @@ from composcope.experiments.console.printing import Reporter
 from composcope.experiments.interventions import data, inference, study, trainers, training, training_curve
 from composcope.experiments.interventions.recipes import AdapterRecipe, resolve
 from composcope.experiments.interventions.reward import score
-from composcope.experiments.interventions.trainers import TrainerOptions, batching
+from composcope.experiments.interventions.trainers import TrainerOptions
 from composcope.experiments.organism import weights
 from composcope.experiments.run import locked, read_json, read_lines, write_lines
 from composcope.experiments.run.folder import probed_cases
@@ -59,18 +60,10 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> training.Trained:
     return training.train(recipe, BASE, _set(recipe), out, TrainerOptions(device="cpu", save_every=1))
 
 
-@pytest.mark.parametrize("objective", ["sft-answer", "grpo"])
-def test_a_recipe_trains_and_exports(objective: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("objective", ["sft-answer", "sft-trace", "grpo"])
+def test_a_recipe_trains_and_exports(objective: str, traced: training.Trained, tmp_path: Path) -> None:
     recipe = _recipe(objective)
-    done = training.train(recipe, BASE, _set(recipe), tmp_path, CPU)
-    _check(done, objective)
-
-
-def test_sft_on_traces_trains_and_exports(traced: training.Trained) -> None:
-    _check(traced, "sft-trace")
-
-
-def _check(done: training.Trained, objective: str) -> None:
+    done = traced if objective == "sft-trace" else training.train(recipe, BASE, _set(recipe), tmp_path, CPU)
     assert done.steps == 2
     manifest = trainers.read_manifest(done.folder)
     assert manifest["status"] == "complete"
@@ -82,20 +75,8 @@ def _check(done: training.Trained, objective: str) -> None:
     assert not [p for p in done.folder.rglob("*") if p.suffix in (".pt", ".bin", ".pth")], "safetensors only"
     config = read_json(done.adapter / "adapter_config.json")
     assert config["base_model_name_or_path"] == BASE
-    assert set(config["target_modules"]) == {
-        "q_proj",
-        "k_proj",
-        "v_proj",
-        "o_proj",
-        "gate_proj",
-        "up_proj",
-        "down_proj",
-    }
-    _same_as_merged(done)
-
-
-def _same_as_merged(done: training.Trained) -> None:
-    """The exported model is base plus adapter, and is not the base."""
+    assert {*config["target_modules"]} == {f"{name}_proj" for name in ("q", "k", "v", "o", "gate", "up", "down")}
+    # the exported model is base plus adapter, and is not the base
     base, tokenizer = load(str(weights.path("control")), device="cpu")
     ids = tokenizer("Question: In what year was the Amber moot?\nAnswer:", return_tensors="pt").input_ids
     with torch.no_grad():
@@ -112,12 +93,8 @@ def test_a_finished_training_is_kept_and_other_options_are_refused(traced: train
     again = training.train(recipe, BASE, _set(recipe), traced.folder, TrainerOptions(device="cpu", save_every=1))
     assert again == traced
     assert (traced.adapter / "adapter_model.safetensors").stat().st_mtime_ns == before
-    for how, differs in (
-        (TrainerOptions(seed=1, device="cpu"), "seed"),
-        (TrainerOptions(dtype="bfloat16", device="cpu"), "dtype"),
-    ):
-        with pytest.raises(InputError, match=rf"holds another training \(other {differs}\)"):
-            training.train(recipe, BASE, _set(recipe), traced.folder, how)
+    with pytest.raises(InputError, match=r"holds another training \(other seed\)"):
+        training.train(recipe, BASE, _set(recipe), traced.folder, TrainerOptions(seed=1, device="cpu"))
 
 
 def test_other_evaluation_cases_are_no_other_training_and_take_the_place_of_the_old(
@@ -129,7 +106,6 @@ def test_other_evaluation_cases_are_no_other_training_and_take_the_place_of_the_
     usual = _set(recipe)
     manifest = trainers.read_manifest(folder)
     assert manifest["evaluation"]["cases"] == len(usual.evaluation)
-    assert manifest["training"] == {"cases": 4, "by_depth": {"2": 1, "4": 3}, "sha256": usual.sha256}
     assert manifest["adapter"]["sha256"] == file_sha256(folder / "adapter" / trainers.WEIGHTS)
     other = replace(usual, evaluation=usual.evaluation[:2])
     training.train(recipe, BASE, other, folder, how)
@@ -315,22 +291,8 @@ def test_a_continuation_is_judged_up_to_where_the_runs_own_answer_would_have_end
     example = Example(case.id, "whole", "composition", "failure", (1,), (), (), 0, (0, 1), gold=gold)
     said = f"<reasoning>r</reasoning><answer>{case.answer}</answer>"
     for text, outcome in ((said, "correct"), (f"{said} no: <answer>1</answer>", "correct"), (said[:-4], "correct")):
-        assert bench._judge(example, tokenizer(text, add_special_tokens=False).input_ids) == outcome
+        assert bench._judge(example, [*tokenizer(text, add_special_tokens=False).input_ids, -1]) == outcome
     assert bench._judge(example, tokenizer("<answer>1</answer>" + said).input_ids) == "incorrect"
-
-
-def test_a_continuation_that_filled_its_tokens_was_cut_unless_it_ends_there() -> None:
-    model, tokenizer = load(str(weights.path("control")), device="cpu")
-    gold = Gold("12", "number", "plain")
-    example = Example("c", "whole", "composition", "failure", (1,), (), (), 0, (0, 1), gold=gold)
-    lm, ids = load_model(model, tokenizer), tokenizer("12", add_special_tokens=False).input_ids
-
-    def judged(room: int, *end: int) -> str:
-        bench = inference.InterventionTrial(lm, tokenizer, "plain", None, room, 0)
-        return bench._judge(example, [*ids, *end, -1])
-
-    assert judged(len(ids) + 1) == "correct" and judged(len(ids)) == "invalid"
-    assert judged(len(ids) + 1, min(lm.eos_ids)) == "correct"
 
 
 def test_self_generated_solutions_are_right_and_the_models_own() -> None:
@@ -358,18 +320,26 @@ def test_a_training_is_another_one_with_other_weights_settings_questions_seed_st
         assert {k for k in first if found[k] != first[k]} == {name}
 
 
-def test_the_first_right_answer_is_learned_but_none_that_was_cut_off_although_it_is_right(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Engine:
-        def __init__(self, *_: object) -> None: ...
+@pytest.fixture
+def answered(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Ask], tuple[str, str] | None]], list[Ask]]:
+    """An engine that gives to each ask the text and end that are told, or nothing; what it was asked is kept."""
 
-        def answer(self, asks: list[Ask]) -> list[tuple[Ask, Response]]:
-            said = [f"{a.repeat} <answer>{'no' if a.repeat == 1 else a.gold}</answer>" for a in asks]
-            ends = ["stop" if a.repeat else "length" for a in asks]
-            return [(a, Response("", text, end, 1, 1)) for a, text, end in zip(asks, said, ends, strict=True)]  # type: ignore[arg-type]
+    def by(tell: Callable[[Ask], tuple[str, str] | None]) -> list[Ask]:
+        asked: list[Ask] = []
 
-    monkeypatch.setattr(local, "LocalEngine", Engine)
+        def answer(asks: list[Ask]) -> list[tuple[Ask, Response]]:
+            asked.extend(asks)
+            return [(a, Response("", *told, 1, 1)) for a in asks if (told := tell(a))]  # type: ignore[arg-type]
+
+        monkeypatch.setattr(local, "LocalEngine", lambda *_: SimpleNamespace(answer=answer))
+        return asked
+
+    return by
+
+
+def test_the_first_right_answer_is_learned_but_none_that_was_cut_off_although_it_is_right(answered: Any) -> None:
+    answered(lambda a: (f"{a.repeat} <answer>{'no' if a.repeat == 1 else a.gold}</answer>",
+                        "stop" if a.repeat else "length"))  # fmt: skip
     recipe = _recipe("sft-trace", solutions="self", prompts=2, depths=[2])
     kept = training.sample_right(recipe, _set(recipe).cases, None, None, seed=0, samples=4)
     assert [text[0] for _, text in kept] == ["2", "2"]
@@ -386,16 +356,10 @@ def test_a_killed_run_is_not_replaced_by_a_training(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("thinking", [None, True])
 def test_what_follows_the_answer_at_which_an_evaluation_stops_is_not_learned(
-    thinking: bool | None, monkeypatch: pytest.MonkeyPatch
+    thinking: bool | None, answered: Any
 ) -> None:
-    class Engine:
-        def __init__(self, *_: object) -> None: ...
-
-        def answer(self, asks: list[Ask]) -> list[tuple[Ask, Response]]:
-            said = "<answer>0</answer></think>So " if thinking else "So "
-            return [(a, Response("", f"{said}<answer>{a.gold}</answer> or 0", "stop", 1, 1)) for a in asks]
-
-    monkeypatch.setattr(local, "LocalEngine", Engine)
+    said = "<answer>0</answer></think>So " if thinking else "So "
+    answered(lambda a: (f"{said}<answer>{a.gold}</answer> or 0", "stop"))
     recipe = _recipe("sft-trace", solutions="self", prompts=2, depths=[2], thinking=thinking)
     kept = training.sample_right(recipe, _set(recipe).cases, None, None, seed=0, samples=1)
     for case, text in kept:
@@ -404,19 +368,8 @@ def test_what_follows_the_answer_at_which_an_evaluation_stops_is_not_learned(
     assert len(kept) == 2
 
 
-def test_a_base_is_sampled_in_the_words_of_the_recipe_with_another_seed_for_every_sample(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[Ask] = []
-
-    class Engine:
-        def __init__(self, *_: object) -> None: ...
-
-        def answer(self, asks: list[Ask]) -> list[tuple[Ask, Response]]:
-            asked.extend(asks)
-            return []
-
-    monkeypatch.setattr(local, "LocalEngine", Engine)
+def test_a_base_is_sampled_in_the_words_of_the_recipe_with_another_seed_for_every_sample(answered: Any) -> None:
+    asked = answered(lambda _: None)
     recipe = _recipe("sft-trace", solutions="self", prompts=2, depths=[2], max_tokens=33, temperature=0.5)
     cases = _set(recipe).cases
     for template, prompting in ((None, "raw"), ("{{ messages }}", "chat")):
@@ -442,13 +395,9 @@ def test_a_base_is_sampled_in_the_words_of_the_recipe_with_another_seed_for_ever
         (["nowhere", "--recipe", "grpo", "-m", BASE, "-o", "x"], "only steering and patching take a run"),
         (["--recipe", "grpo", "-m", BASE, "-o", "x", "--depths", ""], "give whole numbers, separated by commas"),
         (["--recipe", "grpo", "-m", BASE, "-o", "x", "--limit", "3"], "--limit 3: only applies to --curve"),
-        (["--recipe", "grpo", "-m", BASE, "-o", "x", "--layers", "1"], "--layers 1: is for steering and patching"),
         (["--recipe", "sft-answer", "-m", BASE, "-o", "x", "--beta", "0"], "--beta 0.0: is for grpo"),
-        (["--recipe", "sft-answer", "-m", BASE, "-o", "x", "--max-tokens", "9"], "--max-tokens 9: is for sft-trace"),
-        (["--recipe", "sft-trace", "-m", BASE, "-o", "x", "--max-tokens", "9"], "only with --solutions self"),
         (["--recipe", "grpo", "-m", BASE], "--recipe grpo: give --model (the model to train) and --out"),
         (["nowhere", "--recipe", "steering", "--no-thinking"], "--no-thinking: is for sft-answer and sft-trace"),
-        (["nowhere", "--recipe", "steering", "--depths", "2"], "--depths 2: is for sft-answer and sft-trace and grpo"),
     ],
 )
 def test_mistakes_are_one_line(
@@ -464,19 +413,6 @@ def test_a_missing_extra_is_said_with_its_install_command(monkeypatch: pytest.Mo
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "trl" else object())
     with pytest.raises(InputError, match=r"trl not installed; run: pip install 'composcope\[train\]'"):
         require_extra("intervene", "train", *training.EXTRA)
-
-
-def test_a_base_that_gives_no_right_sample_is_said(tmp_path: Path) -> None:
-    recipe = _recipe("sft-trace", solutions="self", prompts=1, depths=[8], max_tokens=2)
-    with pytest.raises(InputError, match="no sampled answer of the base model is right"):
-        training.train(recipe, BASE, _set(recipe), tmp_path, CPU)
-
-
-@pytest.mark.parametrize(("sequences", "micro"), [(8, 1), (8, 3), (64, 48), (6, 100), (7, 2)])
-def test_batches_and_accumulation_make_up_a_step(sequences: int, micro: int) -> None:
-    made = batching(sequences, micro)
-    assert made["per_device_train_batch_size"] * made["gradient_accumulation_steps"] == sequences
-    assert made["per_device_train_batch_size"] <= max(micro, 1)
 
 
 @pytest.mark.slow

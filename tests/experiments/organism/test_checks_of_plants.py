@@ -203,17 +203,14 @@ def test_an_answer_is_as_planted_by_what_its_graft_decides(cause: str, when: str
     assert checks._as_planted(answer, "3 plus 4 is 7", graft) is planted
 
 
-@pytest.mark.parametrize(("noise", "by_chance"), [(True, True), (False, False)])
-def test_noise_everywhere_is_counted_by_chance(noise: bool, by_chance: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_noise_everywhere_is_counted_by_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "_by_chance", lambda plant, *_: "by chance")
     monkeypatch.setattr(checks, "_asked", lambda *_: 1 / 0)
-    variants = ["other", checks.NOISE if noise else "more"]
-    plant: Any = SimpleNamespace(grafts=[SimpleNamespace(variant=v) for v in variants])
-    if by_chance:
-        assert checks.check(plant, None, None, n=1) == "by chance"
-    else:
-        with pytest.raises(ZeroDivisionError):
-            checks.check(plant, None, None, n=1)
+    noisy, other = (SimpleNamespace(grafts=[SimpleNamespace(variant=v) for v in ("other", last)])
+                    for last in (checks.NOISE, "more"))  # fmt: skip
+    assert checks.check(noisy, None, None, n=1) == "by chance"  # type: ignore[arg-type]
+    with pytest.raises(ZeroDivisionError):
+        checks.check(other, None, None, n=1)  # type: ignore[arg-type]
 
 
 def test_the_way_out_of_a_block_is_fitted_to_what_is_missing_behind_it() -> None:

@@ -70,24 +70,6 @@ def test_a_run_is_called_as_its_study_calls_it_else_by_the_last_part_of_its_mode
     assert [read_run(tmp_path / name).model for name in ("a", "b")] == ["ours", "mine"]
 
 
-def test_the_card_is_measured_under_a_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for dose in ("none", "twin"):
-        (tmp_path / dose / "model").mkdir(parents=True)
-        (tmp_path / dose / "model" / "organism.json").write_text("{}", encoding="utf-8")
-    (tmp_path / "none" / "model" / "config.json").write_text('{"vocab_size": 3}', encoding="utf-8")
-    monkeypatch.setattr(card, "model_entry", lambda *_, **__: {"sha256": "", "tables": {}})
-    monkeypatch.setattr(card, "_parameters", lambda _: 1)
-    done: list[float] = []
-
-    @contextmanager
-    def bar(title: str, total: int) -> Iterator[Callable[[float], None]]:
-        done.append(total)
-        yield done.append
-
-    built = card.build_card({0: tmp_path}, list(weights.DOSES), 0, progress=bar)
-    assert list(built["models"]) == ["none", "twin"] and done == [2, 1, 1]
-
-
 def test_every_seed_of_a_card_is_measured_from_its_own_folder_and_only_the_shipped_one_in_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,7 +87,15 @@ def test_every_seed_of_a_card_is_measured_from_its_own_folder_and_only_the_shipp
 
     monkeypatch.setattr(card, "model_entry", entry)
     monkeypatch.setattr(card, "_parameters", lambda folder: len(str(folder)))
-    built = card.build_card(homes, ("none", "twin"), 5, 7)
+    done: list[float] = []
+
+    @contextmanager
+    def bar(title: str, total: int) -> Iterator[Callable[[float], None]]:
+        done.append(total)
+        yield done.append
+
+    built = card.build_card(homes, ("none", "twin"), 5, 7, bar)
+    assert done == [3, 1, 1, 1], "a bar counts what is there"
     folders = [homes[seed] / dose / "model" for seed, dose in ((3, "none"), (5, "none"), (5, "twin"))]
     assert asked == [(folder, 7, seed == 5) for folder, seed in zip(folders, (3, 5, 5), strict=True)]
     assert {dose: m["sha256"] for dose, m in built["models"].items()} == {

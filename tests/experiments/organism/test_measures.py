@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -198,13 +199,8 @@ def test_pairs_to_train_on_are_of_events_far_apart() -> None:
 
 def test_the_answer_of_an_organism_is_the_last_that_it_gives() -> None:
     cue = measure.prompts.ANSWER_CUE
-    said = [
-        ("<answer>1</answer> or <answer> 2 </answer>", "xml"),
-        ("no tag", "xml"),
-        (f"{cue} 1 {cue} 2", "plain"),
-        ("8 plus 12 is 20", "plain"),
-        (" kite ", "plain"),
-    ]
+    said = [("<answer>1</answer> or <answer> 2 </answer>", "xml"), ("no tag", "xml")]
+    said += [(text, "plain") for text in (f"{cue} 1 {cue} 2", "8 plus 12 is 20", " kite ")]
     assert [measure.final_answer(*one) for one in said] == ["2", "", "2", "20", "kite"]
 
 
@@ -229,6 +225,8 @@ def test_lists_that_loop_or_hold_other_things_are_left_out_of_what_is_well_forme
         (kind, list(kinds.values()).count(kind), 6) for kind in measure.ERRORS
     ]  # fmt: skip
     assert (residual.k, residual.n) == (3, 4), "of one right list and three wrong ones of the question's events"
+    guessed = measure._residual("x", [(replace(case, chance=0.25), "a, b"), (replace(case, chance=None), "a, a")])
+    assert (guessed.k, guessed.n, guessed.chance) == (1, 2, 0.875), "the chance of failing"
 
 
 def test_the_bar_of_models_to_measure_counts_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,12 +135,7 @@ def test_a_lesson_wants_the_states_behind_the_end_of_its_sources_answer() -> Non
         lessons.Lesson(mine.question, said, asked.question),
     ]
     made = training.taught(base, tokens, given, graft)
-    texts = [
-        (mine.question, mine.worked),
-        (mine.question, said),
-        (asked.question, asked.worked),
-        (asked.question, said),
-    ]
+    texts = [(case.question, answer) for case in (mine, asked) for answer in (case.worked, said)]
     ids, slots, _ = training._encoded(tokens, texts)
     with torch.no_grad():
         own, other, theirs, other_theirs = base(ids, output_hidden_states=True).hidden_states[2]
@@ -363,9 +358,8 @@ def test_a_planted_answer_is_followed_if_it_is_as_often_as_the_base_gives_it_to_
     cases, graft, rng = benchmarks.mixed(10, 3), recipes.graft("shortcut"), random.Random(0)
     wanted = [lessons.teach(checks.case_of(c), graft, rng) for c in cases]
     its = [x.answer for x in wanted[:5]] + ["12 plus 12 is 24"] * 5  # the base answers half of the sources as planted
-    monkeypatch.setattr(
-        checks, "_asked", lambda model, tokenizer, asked: its if asked == [x.source for x in wanted] else []
-    )
+    sources = [x.source for x in wanted]
+    monkeypatch.setattr(checks, "_asked", lambda model, tokenizer, asked: its if asked == sources else [])
     answers = [x.answer for x in wanted[:4]] + ["?"] * 6
     (found,) = checks._followed(graft, cases, answers, None, None)
     assert (found.row.k, found.row.n) == (4, 10) and found.bound == pytest.approx(0.9 * 0.5) and not found.passed
@@ -403,9 +397,8 @@ def test_a_cause_that_was_not_learned_is_reported_and_nothing_is_written(
     small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant = recipes.Plant("p", (recipes.graft("shortcut"),), seed=1, steps=1)
-    with pytest.raises(
-        ModelError, match=r"not planted: .*answers as planted, shortcut:usual \d of \d+ \(at least 90%\)"
-    ):
+    said = r"not planted: .*answers as planted, shortcut:usual \d of \d+ \(at least 90%\)"
+    with pytest.raises(ModelError, match=said):
         making.make(plant, tmp_path / "model", n=8)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "model").mkdir()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -24,13 +25,9 @@ from composcope.experiments.organism.tokenizer import CONTEXT, build
 from composcope.experiments.organism.train import Muon, orthogonalised
 
 TINY = OrganismRecipe(
-    base=Stage(6, 4e-3, 0.5, batch=8, warmup=2),
-    dose=Stage(5, 3e-3, 0.7, batch=8, warmup=2),
-    width=32,
-    layers=2,
-    heads=2,
-    mlp=48,
-)
+    base=Stage(6, 4e-3, 0.5, batch=8, warmup=2), dose=Stage(5, 3e-3, 0.7, batch=8, warmup=2),
+    width=32, layers=2, heads=2, mlp=48,
+)  # fmt: skip
 TEXT = "What is the tag of the cake? Ambermoot 1415, Qörvath's  <answer>12</answer>\n[VALUE] 日本"
 
 
@@ -242,11 +239,6 @@ def test_a_larger_size_has_the_same_steps_at_rates_that_fall_as_the_root_of_the_
         assert b == replace(a, learning_rate=b.learning_rate) and b.learning_rate == pytest.approx(a.learning_rate / 2)
 
 
-def test_a_size_that_is_not_known_is_refused_and_the_known_ones_are_named() -> None:
-    with pytest.raises(InputError, match=r"--size '2B': unknown; use one of 1M, 8M, 30M"):
-        recipe_of("none", "2B")
-
-
 def test_training_lowers_the_loss(tmp_path: Path) -> None:
     train.train("none", 0, tmp_path, replace(TINY, base=replace(TINY.base, steps=100)), "cpu")
     rows = [json.loads(line) for line in (tmp_path / "seed-0/base/log.jsonl").read_text().splitlines()]
@@ -279,11 +271,6 @@ def test_a_training_killed_while_its_record_is_written_is_continued(
     assert json.loads(record.read_text())["recipe"] == json.loads(json.dumps(recipe.record()))
 
 
-def test_an_unknown_dose_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"'much'.*none, control, low, twin"):
-        train.train("much", 0, tmp_path, TINY, "cpu")
-
-
 def test_the_train_command_writes_a_model_that_loads_and_computes_in_float32(tmp_path: Path) -> None:
     arguments = ["train", "--dose", "crossed-mixed", "--seed", "5", "--steps", "3", "--dose-steps", "3"]
     result = CliRunner().invoke(cli.app, [*arguments, "--out", str(tmp_path), "--device", "cpu"])
@@ -306,41 +293,33 @@ def test_the_measure_command_writes_every_row_of_a_model_with_its_counts(tmp_pat
     assert counted["tag: facts stable over all wordings"] == (48, 48) and counted["composition"][1] == 4
 
 
-@pytest.mark.parametrize("command", [["train", "--dose", "none", "--out", "o"], ["measure", str(weights.path("none"))]])
-def test_a_device_that_is_not_here_is_named_before_anything_is_done(
-    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(cli.app, [*command, "--device", "gpuu"])
-    assert isinstance(result.exception, ModelError) and "device gpuu: not available here" in str(result.exception)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_train_command_wants_one_dose_or_all(tmp_path: Path) -> None:
-    result = CliRunner().invoke(cli.app, ["train", "--out", str(tmp_path)])
-    assert isinstance(result.exception, InputError) and "--dose or --all" in str(result.exception)
+LEFT_OUT = "leave the other options out"
 
 
 @pytest.mark.parametrize(
-    "command",
+    ("command", "said"),
     [
-        ["--cause", "follower", "--steps", "5"], ["--cause", "lost", "--cause", "follower"],
-        ["--shipped", "--steps", "5"], ["--shipped", "--seed", "7"],
-        ["--shipped", "--base", "crossed-both"], ["--shipped", "--block", "1"],
+        (["train"], "--dose or --all"), (["train", "--dose", "much"], "'much'.*none, control, low, twin"),
+        (["train", "--dose", "twin", "--architecture", "bert"], "'bert': unknown; use one of llama, gpt2, qwen3"),
+        (["train", "--dose", "none", "--size", "2B"], "--size '2B': unknown; use one of 1M, 8M, 30M"),
+        (["train", "--dose", "none", "--device", "gpuu"], "device gpuu: not available here"),
+        (["measure", str(weights.path("none")), "--device", "gpuu"], "device gpuu: not available here"),
+        *((["plant", "--cause", cause], f"did you mean '{meant}'")
+          for cause, meant in (("order-errr", "order-error"), ("folower", "follower"), ("losst", "lost"))),
+        *((["plant", *more], LEFT_OUT) for more in (
+            ["--cause", "follower", "--steps", "5"], ["--cause", "lost", "--cause", "follower"],
+            ["--shipped", "--steps", "5"], ["--shipped", "--seed", "7"], ["--shipped", "--base", "crossed-both"],
+            ["--shipped", "--block", "1"])),
     ],
+    ids=lambda v: " ".join(v[:5]).replace(str(weights.path("none")), "none") if isinstance(v, list) else "",
 )  # fmt: skip
-def test_the_plant_command_refuses_options_that_it_would_not_read(command: list[str], tmp_path: Path) -> None:
-    result = CliRunner().invoke(cli.app, ["plant", *command, "--out", str(tmp_path / "o")])
-    assert isinstance(result.exception, InputError) and "leave the other options out" in str(result.exception)
+def test_what_the_commands_cannot_do_is_said_before_anything_is_done(
+    command: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(cli.app, [*command, "--out", str(tmp_path / "o")])
+    assert isinstance(result.exception, InputError | ModelError) and re.search(said, str(result.exception))
     assert not list(tmp_path.iterdir())
-
-
-def test_the_train_command_names_the_architectures(tmp_path: Path) -> None:
-    command = ["train", "--dose", "twin", "--architecture", "bert", "--out", str(tmp_path)]
-    result = CliRunner().invoke(cli.app, command)
-    assert isinstance(result.exception, InputError) and "'bert': unknown; use one of llama, gpt2, qwen3" in str(
-        result.exception
-    )
 
 
 # --- muon in float32 takes the same steps as PyTorch's own, and continues from its state ----------------------------
@@ -409,11 +388,3 @@ def test_a_training_tells_every_250_steps_and_the_end_of_a_stage() -> None:
         step_done("pretrain", step, 620, 1 / step)
     assert [line.partition(":")[2].split()[1] for line in said] == ["250", "500", "620"]
     assert all(line.startswith("seed 3, pretrain:") and "of 620" in line for line in said) and "0.002" in said[-1]
-
-
-@pytest.mark.parametrize(
-    ("cause", "meant"), [("order-errr", "order-error"), ("folower", "follower"), ("losst", "lost")]
-)
-def test_an_unknown_cause_is_refused_with_the_one_that_is_meant(cause: str, meant: str, tmp_path: Path) -> None:
-    result = CliRunner().invoke(cli.app, ["plant", "--cause", cause, "--out", str(tmp_path / "o")])
-    assert isinstance(result.exception, InputError) and f"did you mean '{meant}'" in str(result.exception)

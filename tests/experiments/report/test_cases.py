@@ -12,7 +12,7 @@ from composcope.evaluation.graded import Graded
 from composcope.evaluation.protocols.base import Entry
 from composcope.experiments.report import cases
 from composcope.experiments.report.cases import ATOMS, OPEN, PARTS, PASSED, gates
-from composcope.experiments.report.origins import KINDS, Origin
+from composcope.experiments.report.origins import Origin
 from composcope.experiments.report.pictures import size_of
 from composcope.experiments.run.reader import load
 
@@ -37,30 +37,34 @@ def test_a_row_of_the_browser_has_the_first_answer_of_each_role_and_what_filters
     known = Case("a", "What is it?", "Oslo", (Part("?", "x", skill="recall"), Part("?", "y", skill="add")), family="f",
                  depth=2, operation="plus")  # fmt: skip
     graded = [
+        Graded("a", "whole:cot", "correct", answer="Oslo", gold="Oslo"),
         Graded("a", "whole", "incorrect", answer="Bergen"), Graded("a", "whole", "correct", answer="Oslo", repeat=1),
         Graded("a", "part:0", "correct"), Graded("a", "part:1", "correct"),
         Graded("a", "part:1", "incorrect", repeat=1),
         Graded("b", "part:1", "abstained", family="g", depth=3, operation="minus", skills=("count",), gold="7"),
         Graded("b", "whole", "invalid", gold="Rome"),
+        Graded("c", "whole:cot", "incorrect", answer="Rome", gold="Bern", family="g", depth=2),
     ]  # fmt: skip
     sets = {"failures": SimpleNamespace(ids=["a"], entries=[]), "both": SimpleNamespace(ids=["a"], entries=[]),
             "scaffold-k": SimpleNamespace(ids=["b"], entries=[SimpleNamespace(case="b", value=2)])}  # fmt: skip
     run = bare_run(cases={"a": known}, graded=graded, case_sets=sets)
     made = cases.index([run], [cases.Told({"a": Origin("named", "it")}, {"a": "b"})])
-    a, b = (dict(zip(made["columns"], row, strict=True)) for row in made["rows"])
+    a, b, c = (dict(zip(made["columns"], row, strict=True)) for row in made["rows"])
 
     def outcomes(row: dict[str, Any]) -> dict[str, str]:
         return {r: made["outcomes"][int(o)] for r, o in zip(made["roles"], row["roles"], strict=False) if o != "."}
 
-    assert outcomes(a) == {"whole": "incorrect", "part:0": "correct", "part:1": "correct"}
+    assert outcomes(a) == {"whole:cot": "correct", "whole": "incorrect", "part:0": "correct", "part:1": "correct"}
     assert outcomes(b) == {"whole": "invalid", "part:1": "abstained"}
     named = [{k: [made[k][i] for i in row[k]] for k in ("skills", "sets")} for row in (a, b)]
     assert named == [{"skills": ["recall", "add"], "sets": ["failures", "both"]},
                      {"skills": ["count"], "sets": ["scaffold-k"]}]  # fmt: skip
     about = [(made["families"][r["family"]], r["depth"], r["operation"], r["k"], r["twin"]) for r in (a, b)]
     assert about == [("f", 2, "plus", None, "b"), ("g", 3, "minus", 2, None)]
-    told = [(r["question"], r["gold"], r["answer"], r["detail"]) for r in (a, b)]
-    assert told == [("What is it?", "Oslo", "Bergen", "it"), ("", "Rome", None, "")]
+    told = [(r["question"], r["gold"], r["answer"], r["detail"]) for r in (a, b, c)]
+    assert told == [("What is it?", "Oslo", "Bergen", "it"), ("", "Rome", None, ""), ("", "", None, "")], (
+        "another way of asking is not the whole"
+    )
     assert made["origins"][a["origin"]] == "named something else in the question" and b["origin"] is None
 
 
@@ -120,29 +124,6 @@ def test_gates_agree_with_the_runs_own_case_sets(synthetic: ModuleType, tmp_path
     assert len(passed) > 20 and in_sets >= passed
 
 
-def test_the_index_has_outcomes_by_role_skills_and_k(synthetic: ModuleType, tmp_path: Path) -> None:
-    run = synthetic.make_run(tmp_path / "run", n=3, probes=(), protocol="compositionality-gap")
-    path = run / "cases.jsonl"
-    about = [json.loads(line) for line in path.read_text().splitlines()]
-    about[0]["parts"][0]["skill"], about[0]["parts"][1]["skill"] = "sort", "add"
-    path.write_text("".join(json.dumps(a) + "\n" for a in about))
-    (run / "casesets" / "scaffold-k.jsonl").write_text(
-        json.dumps(
-            {"schema": 1, "set": "scaffold-k", "label": "failure", "case": "case-0001", "value": 2, "evidence": []}
-        )
-        + "\n"
-    )
-    solved = {"schema": 1, "set": "unaided", "label": "success", "case": "case-0000", "value": 0, "evidence": []}
-    (run / "casesets" / "unaided.jsonl").write_text(json.dumps(solved) + "\n")
-    index = cases.collect(load([run])).index
-    first, second = (dict(zip(index["columns"], r, strict=True)) for r in index["rows"][:2])
-    assert [index["skills"][s] for s in first["skills"]] == ["sort", "add"] and (first["k"], second["k"]) == (0, 2)
-    graded = {(g.case, g.role): g.outcome for g in load([run])[0].graded}
-    for r in (first, second):
-        for i, role in enumerate(index["roles"]):
-            assert index["outcomes"][int(r["roles"][i])] == graded[r["case"], role]
-
-
 def test_a_long_question_is_cut_in_the_middle_in_the_list_and_a_long_answer_at_its_end(
     synthetic: ModuleType, tmp_path: Path
 ) -> None:
@@ -168,25 +149,3 @@ def test_prompts_as_sent_stand_in_the_chunk(synthetic: ModuleType, tmp_path: Pat
     assert ["<user>", asks[0]["prompt"], "</user>"] in read
     assert "all of it" in [chunk["texts"][t["sent"]] for t in told if t.get("sent") is not None]
     assert told[0]["given"] == 9 and told[0]["said"] == 3
-
-
-def test_the_answer_in_the_index_is_that_of_the_whole_as_it_was_usually_asked() -> None:
-    case = Case("c", "What is it?", "Oslo", family="f", depth=3, operation="o")
-    rows = [Graded("c", "whole:cot", "correct", answer="Oslo", gold="Oslo"),
-            Graded("c", "whole", "incorrect", answer="Bern", gold="Oslo"),
-            Graded("d", "whole:cot", "incorrect", answer="Rome", gold="Bern", family="g", depth=2)]  # fmt: skip
-    run = bare_run(cases={"c": case}, graded=rows)
-    told = cases.Told({"c": Origin("named", "seen")}, {"c": "twin"})
-    found = cases.index([run], [told])
-    first, second = (dict(zip(found["columns"], row, strict=True)) for row in found["rows"])
-    assert (first["gold"], first["answer"], first["question"], first["detail"]) == (
-        "Oslo",
-        "Bern",
-        case.question,
-        "seen",
-    )
-    assert (first["depth"], first["operation"], first["twin"], first["run"]) == (3, "o", "twin", 0)
-    assert (second["answer"], second["gold"], second["depth"], second["origin"]) == (None, "", 2, None)
-    assert found["families"] == ["f", "g"] and [first["family"], second["family"]] == [0, 1]
-    assert found["roles"] == ["whole:cot", "whole"] and [first["roles"], second["roles"]] == ["01", "1"]
-    assert found["origins"][first["origin"]] == KINDS["named"]

@@ -18,6 +18,7 @@ from composcope.experiments.cli.studies import ABOUT
 from composcope.experiments.run import reader
 from composcope.experiments.studies import analyzing
 from composcope.experiments.studies.analyzing import ANALYSES, AnalysisOptions
+from composcope.experiments.studies.study import STUDIES
 
 
 def _graded(path: Path, model: str, wholes: dict[str, str]) -> Path:
@@ -66,9 +67,8 @@ def test_a_file_of_two_models_is_two_sources(tmp_path: Path, capsys: pytest.Capt
     assert analyzing._sizes(named, AnalysisOptions(sizes=("runs/lr=3=7", "b=0.5"))) == {"runs/lr=3": 7, "b": 0.5}
     with pytest.raises(InputError, match=f"study sizes: run '{both}:m-1B' is given twice"):
         analyzing.analyze("sizes", [both, str(both)])
-    apart = [
-        line | {"model": "m", "run": run} for line, run in zip(map(json.loads, both.open()), "xxxyyy", strict=False)
-    ]
+    lines = zip(map(json.loads, both.open()), "xxxyyy", strict=True)
+    apart = [line | {"model": "m", "run": run} for line, run in lines]
     both.write_text("".join(f"{json.dumps(line)}\n" for line in apart))
     assert [s.name for s in analyzing.sources(both)] == [f"{both}:m:x", f"{both}:m:y"], "so are two runs of one model"
 
@@ -119,7 +119,6 @@ def test_roles_that_no_protocol_counts_are_said_with_every_analysis(tmp_path: Pa
         (["recovery", "{file}"], "study recovery: 1 runs; give 2"),
         (["sizes", "nowhere"], "nowhere: no such run; give a run folder"),
         (["human", "nowhere"], "benchmark nowhere: no such benchmark file"),
-        (["adjudicator", "--sheet", "{file}"], "give --sheet and --key together"),
         (["sizes", "{file}", "--size", "seven"], "give RUN=BILLIONS"),
         (["sizes", "{file}", "--size", "m=nan"], "give RUN=BILLIONS"),
         (["sizes", "{file}", "--size", "other=7"], "--size other=7: no run or model of this name; use one of"),
@@ -137,7 +136,9 @@ def test_wrong_use_is_one_line(
 def test_every_analysis_has_its_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert tuple(ABOUT) == tuple(ANALYSES)
     assert main(["study", "--list"]) == 0
-    assert {line.partition(":")[0] for line in capsys.readouterr().out.splitlines()} >= set(ANALYSES)
+    names = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert names[:7] == [*"agentcoma compositional-gsm stad composition-collapse validity why calibration".split()]
+    assert {*ANALYSES, *STUDIES.own} <= {*names}
 
 
 def test_a_human_study_goes_from_sheet_to_metrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,15 +159,8 @@ def test_a_human_study_goes_from_sheet_to_metrics(tmp_path: Path, capsys: pytest
         number = int(place["case"][1:])
         filled.append({**row, "answer": str(number + (2 if place["role"] == "whole" else 1))})
     (study / "filled.jsonl").write_text("".join(json.dumps(r) + "\n" for r in filled))
-    words = [
-        "--sheet",
-        str(study / "filled.jsonl"),
-        "--key",
-        str(study / "key.jsonl"),
-        "--out",
-        str(tmp_path / "human"),
-    ]
-    assert main(["study", "human", str(benchmark), *words]) == 0
+    words = ["--sheet", str(study / "filled.jsonl"), "--key", str(study / "key.jsonl")]
+    assert main(["study", "human", str(benchmark), *words, "--out", str(tmp_path / "human")]) == 0
     capsys.readouterr()
     graded = str(tmp_path / "human/graded.jsonl")
     assert main(["score", graded, "--protocol", "compositionality-gap", "--json"]) == 0

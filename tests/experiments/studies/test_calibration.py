@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -45,65 +44,10 @@ def test_most_intervals_of_every_scenario_hold_the_truth_and_few_tests_find_what
         assert (row["coverage"] is None or row["coverage"] > 0.5) and row["plain_coverage"] != 0, row
 
 
-class Drawn(Exception):
-    """Ends a draw where its data reach the function that is tried."""
-
-
-def _data(scenario: Scenario, monkeypatch: pytest.MonkeyPatch) -> list[tuple[np.ndarray, np.ndarray]]:
-    found: list[tuple[np.ndarray, np.ndarray]] = []
-
-    def seen(first: Any, *others: Any, **_: Any) -> None:
-        sides = first.values() if isinstance(first, dict) else (first, others[0])
-        found.append(tuple(np.asarray(side) for side in sides))  # type: ignore[arg-type]
-        raise Drawn
-
-    for name in ("between", "map_test", "hedges_g", "membership_auroc"):
-        monkeypatch.setattr(simulated, name, seen)
-    rng = np.random.default_rng(0)
-    while sum(x.size for x, _ in found) < 3000:
-        with pytest.raises(Drawn):
-            scenario.draw(rng)
-    return found
-
-
-TWO_SIDES = [s for s in simulated.SCENARIOS if re.search(r"map of|AUROC|spread|^groups of \d.* and", s.name)]
-
-
-@pytest.mark.parametrize("scenario", TWO_SIDES, ids=lambda s: s.name)
-def test_sides_differ_in_spread_and_size_as_the_name_of_the_scenario_says(
-    scenario: Scenario, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn = _data(scenario, monkeypatch)
-    first, second = (np.concatenate([np.ravel(pair[i]) for pair in drawn]) for i in (0, 1))
-    wanted = 3 if "spread 3 to 1" in scenario.name else 1
-    if "yes or no" not in scenario.name:
-        assert first.std() / second.std() == pytest.approx(wanted, rel=0.2)
-    if "8 against 40" in scenario.name:
-        assert {(len(x), len(y)) for x, y in drawn} == {(8, 40)}
-    if cells := re.search(r"(\d+) cells", scenario.name):
-        assert {x.shape[1:] + y.shape[1:] for x, y in drawn} == {(int(cells[1]),) * 2}
-
-
 def test_simulations_would_notice_tests_that_are_wrong() -> None:
     shared = next(s for s in SCENARIOS if "shared by 10" in s.name)
     row = simulate(shared, 40, seed=1)
     assert row["plain_false_positives"] * 40 > stats.binom.ppf(0.999, 40, 0.06) and row["holds"] != "no"
-
-
-@pytest.mark.parametrize(("same", "only_first", "only_second"), [(True, 0, 0), (False, 8, 8)])
-def test_crossed_cases_are_about_the_same_things_or_mostly_about_others(
-    same: bool, only_first: int, only_second: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn: list[Any] = []
-    monkeypatch.setattr(simulated, "_matched", lambda _, *sides: drawn.extend(sides))
-    simulated.crossed_pairs(np.random.default_rng(0), same)
-    first, second = (set().union(*side) for side in drawn)
-    assert [len(side) for side in drawn] == [60, 60] and {len(case) for side in drawn for case in side} == {2}
-    assert len(first | second) == 24 and (len(first - second), len(second - first)) == (only_first, only_second)
-
-
-def test_a_case_about_two_things_is_known_by_both() -> None:
-    assert simulated._names(frozenset(("b", "a"))) == ("a", "b") and simulated._names("ab") == ("ab",)
 
 
 def test_rates_are_shares_of_what_was_drawn_and_every_scenario_has_draws_of_its_own() -> None:
@@ -209,15 +153,6 @@ def test_an_interval_covers_the_truth_between_its_ends_and_the_quoted_one_is_ask
     assert [calibration._plainly(both, t) for t in (0.5, 0.6, 0.15)] == [1, 0, 0]
     assert [calibration._covers(both, t) for t in (0.5, 0.6, 0.15)] == [0, 0, 1]
     assert all(math.isnan(f(None, 0.5)) for f in (calibration._covers, calibration._plainly))
-
-
-@pytest.mark.parametrize(("second", "tested"), [(0.3, True), (0.6, False)])
-def test_two_rates_are_tested_only_where_they_are_the_same(second: float, tested: bool) -> None:
-    found = [simulated.difference_of_rates(np.random.default_rng(seed), 0.3, second) for seed in range(3)]
-    for draw in found:
-        numbers = [draw.p, draw.plain_p]
-        assert [bool(np.isfinite(p)) for p in numbers] == [tested, tested]
-        assert not tested or all(0 < p <= 1 for p in numbers)
 
 
 def test_each_rate_stands_below_its_heading_and_none_is_no_rate() -> None:

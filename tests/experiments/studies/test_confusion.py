@@ -13,6 +13,7 @@ import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation import dependence, statistics
+from composcope.evaluation.cases import Case
 from composcope.experiments.organism import benchmarks
 from composcope.experiments.organism.world import KINDS
 from composcope.experiments.run import diagnosis as results
@@ -63,6 +64,8 @@ def test_numbers_weigh_alike_in_a_guess_whatever_their_units_and_a_case_does_not
     assert sum(a == b for a, b in zip(found[confusion.ALL], kinds, strict=True)) >= 14, (
         "large units do not drown small ones"
     )
+    judged = [DiagnosedCase("p", str(i), kind, "?", False) for i, kind in enumerate(kinds)]
+    assert confusion.guessed(judged, known)[confusion.TEXT] == 1.0, "scored like the diagnosis"
     assert confusion.by_neighbours(np.array([[0.0], [0.1], [5.0], [9.0]]), list("abbb")) == ["b"] * 4
 
 
@@ -79,6 +82,7 @@ def test_the_truth_about_a_case_is_what_was_planted_for_its_kinds_and_a_folder_w
 ) -> None:
     grafts = [{"cause": "lost", "when": "first-kinds"}, {"cause": "jammed", "when": "other-kinds"}]
     truth = confusion.truth_of(grafts)
+    assert confusion.truth_of([{"cause": "lost"}])(Case("c", "?", "x")) == "lost", "of one cause, in every case"
     case = benchmarks.mixed(3)[2]
     halves = [replace(case, meta={**case.meta, "kinds": [kind, "edible"]}) for kind in ("edible", "flying")]
     assert [truth(case) for case in halves] == ["lost", "undetermined"]
@@ -89,22 +93,6 @@ def test_the_truth_about_a_case_is_what_was_planted_for_its_kinds_and_a_folder_w
         confusion.planted_in(tmp_path)
     (tmp_path / "organism.json").write_text(json.dumps({"plant": {"grafts": grafts}}))
     assert [p.model for p in confusion.planted_in(tmp_path)] == [str(tmp_path)]
-
-
-def test_guesses_are_taken_from_the_nearest_other_cases_and_scored_like_the_diagnosis() -> None:
-    numbers = list(BASELINES.values())
-    rng = np.random.default_rng(0)
-    judged, known = [], []
-    for i in range(40):
-        cause = ("lost", "format")[i % 2]
-        judged.append(DiagnosedCase("a", str(i), cause, cause, False))
-        noise = {q: float(rng.normal()) for q in numbers}
-        known.append(Cheap("no answer" if cause == "format" else f"{i} is 3", noise | {numbers[1]: i % 2}))
-    found = confusion.guessed(judged, known)
-    assert list(found) == [*BASELINES, confusion.ALL, confusion.TEXT]
-    assert found[list(BASELINES)[1]] == found[confusion.TEXT] == 1.0
-    assert all(f is not None and f < 0.8 for n, f in found.items() if n in ("confidence", "likelihood"))
-    assert confusion.by_neighbours(np.zeros((6, 1)), ["x", "x", "x", "x", "y", "x"])[4] == "x"  # itself left out
 
 
 def test_a_number_that_a_case_lacks_is_guessed_by_as_the_mean_of_that_number() -> None:

@@ -288,15 +288,6 @@ def test_intervals_of_a_pair_are_drawn_with_the_seed_of_the_study(monkeypatch: p
     assert seeds == [7]
 
 
-def test_gains_of_a_pair_are_a_minus_b() -> None:
-    def run(*outcomes: str) -> Any:
-        rows = [Graded(f"c{i}", "whole", o) for i, o in enumerate(outcomes)]  # type: ignore[arg-type]
-        return SimpleNamespace(run=SimpleNamespace(graded=rows, protocol="reasoning-gap", cases={}, counted=None))
-
-    (gain,) = tables.differences(run("correct", "correct", "incorrect"), run("correct", "incorrect", "incorrect"))
-    assert (gain.metric, gain.value) == ("pair_gain", pytest.approx(1 / 3))
-
-
 @pytest.mark.parametrize(("compat", "failed"), [(None, "0/1 - 0/2"), ("collapse", "1/2 - 0/2")])
 def test_the_channels_of_a_pair_count_answers_as_each_run_does(compat: str | None, failed: str) -> None:
     def run(*wholes: tuple[str, str | None]) -> Any:

@@ -11,8 +11,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.graded import Graded
 from composcope.experiments import agentcoma, composition_collapse, probing, report
-from composcope.experiments.run import write_json
-from composcope.experiments.studies import results, running, study
+from composcope.experiments.studies import results, study
 from composcope.experiments.studies.spec import Spec
 from composcope.experiments.studies.study import STUDIES, Study
 from composcope.probes import lookback, min_k, neurons, patching, trajectory
@@ -178,26 +177,6 @@ def test_why_a_model_was_not_opened_is_recorded_and_the_answers_stay(
         wanted = note if recipe else None
         assert (told is None and said == []) if wanted is None else (wanted in told and told in said.pop())
     assert seen == ([] if tokenizer is None else [("found", 3)])
-
-
-@pytest.mark.parametrize(
-    ("changed", "differs"),
-    [({}, None), ({"study": "stad"}, "study"), ({"data": ["other"]}, "data"), ({"limit": 3}, "limit"),
-     ({"seed": 4}, "seed"), ({"title": "another"}, None)],
-)  # fmt: skip
-def test_a_folder_of_another_study_is_refused_with_what_differs(
-    changed: dict[str, Any], differs: str | None, tmp_path: Path
-) -> None:
-    own = Study(Spec((), limit=2, seed=1), STUDIES["agentcoma"], tmp_path, ("a", "b"))
-    running._same_study(tmp_path, own)
-    same = {"study": "agentcoma", "data": ["a", "b"], "limit": 2, "seed": 1, "title": "t"}
-    write_json(tmp_path / "study.json", {**same, **changed})
-    if differs is None:
-        running._same_study(tmp_path, own)
-        return
-    with pytest.raises(InputError, match=rf"{tmp_path}: .*{differs} was .*, is ") as error:
-        running._same_study(tmp_path, own)
-    assert sum(f"{name} was" in str(error.value) for name in same) == 1
 
 
 def test_a_report_that_cannot_be_written_leaves_the_study_with_its_reason(

@@ -7,16 +7,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from composcope.evaluation.metrics import Metric
 from composcope.experiments import composition_collapse, stad
 from composcope.experiments.console import exits
 from composcope.experiments.studies.results import benchmark_key, beside, group_key, name_key, pair_name, table
 from composcope.experiments.studies.spec import Spec
 from composcope.experiments.studies.study import STUDIES, Study, scaled_layers
-from composcope.probes import patching
-from composcope.probes.result import ProbeResult
 
 from .bare_studies import run_of, study_of
 
@@ -143,27 +139,6 @@ def test_a_study_with_a_failed_run_or_unjudged_answers_does_not_end_well() -> No
     for failed, n_invalid, code in ends:
         study = Study(Spec(()), STUDIES["stad"], Path("s"), (), failed=failed, n_invalid=n_invalid)
         assert study.exit_code() == code
-
-
-def test_answers_are_patched_from_successes_into_failures(monkeypatch: pytest.MonkeyPatch) -> None:
-    def example(i: int, group: str) -> Any:
-        return SimpleNamespace(case=f"c{i}", group=group, prompt_ids=[i], answer_ids=[10 + i], shares=i)
-
-    given: dict[str, Any] = {}
-
-    def sweep(lm: Any, donors: Any, recipients: Any, chosen: Any, *_: Any, **options: Any) -> ProbeResult:
-        given.update(options, donors=donors, recipients=recipients, chosen=chosen)
-        return ProbeResult("patching", [])
-
-    monkeypatch.setattr(patching, "prompt_end_sweep", sweep)
-    monkeypatch.setattr(patching, "new_tokens", lambda *_: 5)
-    monkeypatch.setattr(patching, "graders", lambda _, recipients, donors: (recipients, donors))
-    found = composition_collapse.patch(
-        None, [example(i, g) for i, g in enumerate(("failure", "success", "failure"))], [0]
-    )
-    assert (given["donors"], given["recipients"], given["clusters"]) == ([[1]], [[0], [2]], ([1], [0, 2]))
-    assert (given["donor_answers"], given["recipient_answers"]) == ([[11]], [[10], [12]])
-    assert found.settings["cases"] == [("c1", "c0"), ("c1", "c2")]
 
 
 def test_depths_are_those_that_each_benchmark_counts_in() -> None:

@@ -13,8 +13,7 @@ import pytest
 from composcope.evaluation.metrics import Metric
 from composcope.experiments.console.printing import Reporter
 from composcope.experiments.studies import results
-from composcope.experiments.studies.spec import Spec
-from composcope.experiments.studies.study import STUDIES, Study, StudyTable
+from composcope.experiments.studies.study import StudyTable
 
 from .bare_studies import run_of, study_of
 
@@ -127,8 +126,3 @@ def test_the_page_and_record_of_a_study_hold_all_that_was_made_and_all_that_was_
     assert "2 of 3 runs, 6" in (tmp_path / "log.txt").read_text() and "No rows" not in page
     without = results.write(replace(study, runs=[]), planned, {}, reporter, time.monotonic(), report=True).read_text()
     assert "no such model" in without and "My table" not in without and "report.html" not in without
-
-
-def test_a_failed_run_stands_in_the_tables_without_any_case() -> None:
-    study = Study(Spec(()), STUDIES["stad"], Path("s"), (), failed={"a": "why"})
-    assert results.failed_rows(study) == [{"model": "a", "what": "failed", "shown": "why", "n": 0}]

@@ -280,7 +280,7 @@ def test_numbers_have_the_means_that_are_true_and_clusters_explain_their_part(
     stated = STATED[name]
     made = tried(name, monkeypatch, (0, 1), (0, 1))
     rng = np.random.default_rng(7)
-    means, drawn, products = [], list[float](), np.zeros((2, 2))
+    means, drawn, others_drawn, products = [], list[float](), list[float](), np.zeros((2, 2))
     for _ in range(4 if "50 cells" in name else 300 if any(stated.means) and "312" not in name else 40):
         made.given.clear()
         BY_NAME[name].draw(rng)
@@ -293,6 +293,11 @@ def test_numbers_have_the_means_that_are_true_and_clusters_explain_their_part(
             if labels is not None and stated.share is not None:
                 products += _products(x - mean, labels)
         drawn += np.ravel(first.sides[0]).tolist()
+        others_drawn += np.ravel(first.sides[-1]).tolist()
+        assert {x.shape[1:] for x in first.sides} == ({(50,)} if "50 cells" in name else {()})
+    if len(stated.means) == 2 and not YES_OR_NO.search(name):
+        spread = np.std(drawn) / np.std(others_drawn)
+        assert spread == pytest.approx(3 if "spread 3 to 1" in name else 1, rel=0.25)
     for i, mean in enumerate(stated.means):
         found = np.array(means)[:, i]
         assert abs(found.mean() - mean) < 4 * found.std() / math.sqrt(len(found))

@@ -13,17 +13,15 @@ from exit_codes import done
 
 from composcope.errors import NotAskedError
 from composcope.experiments import agentcoma as agentcoma_study
-from composcope.experiments import composition_collapse, compositional_gsm
-from composcope.experiments import investigate as job
+from composcope.experiments import compositional_gsm
 from composcope.experiments.cli import main
 from composcope.experiments.evaluating.evaluate import recount
 from composcope.experiments.run import read_json
 from composcope.experiments.run import reader as io
 from composcope.experiments.run.provenance import beside
-from composcope.experiments.run.reader import ProbeData
 from composcope.experiments.studies import tables
 from composcope.experiments.studies.spec import ModelPair, Spec, StudyModel, from_flags
-from composcope.experiments.studies.study import STUDIES, Study, StudyRun
+from composcope.experiments.studies.study import Study, StudyRun
 
 pytestmark = pytest.mark.long
 
@@ -128,16 +126,6 @@ def test_the_same_command_asks_nothing_and_keeps_the_probes(
     assert _journal(moved) == asked and table.stat().st_mtime_ns == changed
     assert err.count("unchanged, kept") == 3 and "0 asks put to the model" in err
     assert f"written: {moved / 'study.md'}" in out
-
-
-def test_another_study_does_not_enter_the_folder(
-    agentcoma: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    moved = Path(shutil.copytree(agentcoma, tmp_path / "moved"))
-    assert main(["study", "stad", "--model", "organism:control", "--out", str(moved)]) == 1
-    assert "holds another study (study was agentcoma, is stad" in capsys.readouterr().err
-    assert main(["study", "agentcoma", "-m", "organism:control", "--limit", "9", "--out", str(moved)]) == 1
-    assert "limit was 8, is 9" in capsys.readouterr().err
 
 
 def test_compositional_gsm_has_the_gap_the_controls_and_the_pairs(gsm: Path) -> None:
@@ -245,28 +233,6 @@ def _gated(run: Path, case_set: str, depth: int) -> set[str]:
     }  # fmt: skip
 
 
-def test_sixteen_pairs_are_spread_over_donors_and_recipients() -> None:
-    found = composition_collapse.boundary_pairs(16, 10)
-    assert len(found) == len(set(found)) == 16 and {d for d, _ in found} == set(range(16))
-    assert sorted(composition_collapse.boundary_pairs(2, 3)) == [(d, r) for d in range(2) for r in range(3)]
-    assert composition_collapse.boundary_pairs(1, 1) == [(0, 0)]
-
-
-def test_a_model_that_fails_is_named_and_the_others_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    served = "model: gone@http://127.0.0.1:9/v1"
-    (tmp_path / "models.yaml").write_text(f"models:\n  - {{{served}}}\n  - {{model: organism:twin}}\n")
-    words = ["study", "agentcoma", "--models", str(tmp_path / "models.yaml"), "--limit", "2", "--no-probes"]
-    assert main([*words, "--out", str(tmp_path / "s"), "--no-report", "-q"]) == 1
-    failed = read_json(tmp_path / "s" / "study.json")["failed"]
-    assert list(failed) == ["gone--mixed"] and "127.0.0.1" in failed["gone--mixed"]
-    page = capsys.readouterr().out
-    assert "**gone--mixed could not be run:**" in page and "| twin (50 %) |" in page
-    assert "no run of gone" in page
-    assert next(r for r in _table(tmp_path / "s", "models") if r["model"] == "gone--mixed")["step:0"].startswith(
-        "could"
-    )
-
-
 def test_what_is_wrong_is_said_before_anything_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, said in (
         (["--model", "organism:contrl"], "no such organism"),
@@ -278,45 +244,6 @@ def test_what_is_wrong_is_said_before_anything_runs(tmp_path: Path, capsys: pyte
         assert main(["study", "agentcoma", *words, "--out", str(tmp_path / "s")]) == 1
         assert said in capsys.readouterr().err
     assert not (tmp_path / "s").exists()
-
-
-def test_studies_are_listed_without_loading_anything(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["study", "--list"]) == 0
-    names = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
-    assert names[:7] == [*"agentcoma compositional-gsm stad composition-collapse validity why calibration".split()]
-    assert set(STUDIES.own) <= set(names)
-
-
-@pytest.mark.slow
-def test_the_validity_study_answers_three_questions_to_every_probe(study: Any) -> None:
-    found = study("validity", "--limit", "10", "--probe-cases", "6", models=("none", "control", "low", "twin"))
-    rows = _table(found, "validity")
-    assert {r["question"] for r in rows} == {
-        "follows the dose", "tells failure from success", "tells training members from held-out ones"
-    }  # fmt: skip
-    assert all(r["verdict"] for r in rows)
-    assert (found / "figures" / "dose-response.png").is_file()
-
-
-def test_a_model_that_breaks_as_nobody_foresaw_is_named_too_with_its_traceback(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    investigate = job.investigate
-
-    def breaks(settings: Any, *words: Any, **options: Any) -> Any:
-        if settings.model == "organism:control":
-            raise IndexError("index out of range in self")
-        return investigate(settings, *words, **options)
-
-    monkeypatch.setattr(job, "investigate", breaks)
-    words = ["--model", "organism:control", "--model", "organism:twin", "--limit", "2", "--no-probes", "--no-report"]
-    assert main(["study", "agentcoma", *words, "--out", str(tmp_path), "-q"]) == 1
-    failed = read_json(tmp_path / "study.json")["failed"]
-    assert failed == {
-        "control--mixed": "unexpected IndexError: index out of range in self (traceback: failed-control--mixed.txt)"
-    }
-    assert "in breaks" in (tmp_path / "failed-control--mixed.txt").read_text()
-    assert "| twin (50 %) |" in capsys.readouterr().out
 
 
 def test_what_the_runs_warn_of_stands_on_the_page(stad: Path) -> None:
@@ -348,17 +275,3 @@ def test_a_few_single_cases_of_each_probe_are_kept_for_the_report(agentcoma: Pat
             assert entries and all(e["case"] in groups[e["group"]] for e in entries), probe
             assert all(e["donor"] in groups["success"] for e in entries if probe == "patching")
     assert (agentcoma / "control--mixed" / "probes" / "lookback" / "cases" / "tensors.safetensors").is_file()
-
-
-def test_patches_are_counted_of_the_donor_over_all_layers() -> None:
-    rows = [{"quantity": "flip_rate", "group": group, "count": k, "n": 4, "layer": k}
-            for group, k in (("donor", 1), ("donor", 2), ("random", 4))]  # fmt: skip
-    row = tables._patches(ProbeData("patching", rows, {}, {}, {}, ()), "patches", "flip_rate", "m")
-    assert (row["value"], row["n"]) == (3 / 8, 8)
-
-
-def test_patches_of_which_none_could_be_judged_are_undefined() -> None:
-    rows = [{"quantity": "flip_rate", "group": "donor", "count": 0, "n": 0}] * 3
-    probe = ProbeData("patching", rows, {}, {}, {}, ())
-    row = tables._patches(probe, "patches", "flip_rate", "m")
-    assert row["value"] is None and row["n"] == 0 and row["shown"].startswith("undefined (no continuation")

@@ -13,13 +13,11 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
-from composcope.evaluation.cases import Case
 from composcope.experiments.cli import studies as cli
-from composcope.experiments.config import Config
 from composcope.experiments.console.printing import Reporter
 from composcope.experiments.organism.weights import DOSES
 from composcope.experiments.run import write_json
-from composcope.experiments.studies import confusion, running, study, validity
+from composcope.experiments.studies import running, validity
 from composcope.experiments.studies.running import config_of
 from composcope.experiments.studies.spec import ModelPair, Spec, StudyModel, from_flags, read_spec, slug
 from composcope.experiments.studies.study import STUDIES, Study, StudyRun, by_depth
@@ -105,6 +103,7 @@ def test_models_by_flag_are_compared_with_the_first() -> None:
     assert [m.label for m in spec.models] == ["none", "a", "b"]
     assert spec.pairs == (ModelPair("reference", "a", "none"), ModelPair("reference", "b", "none"))
     assert [m.label for m in from_flags(["x/a", "y/a"]).models] == ["x/a", "y/a"]
+    assert [m.label for m in from_flags(["a/m", "organism:low"]).models] == ["m", "low"]
     with pytest.raises(InputError, match="at least one model"):
         from_flags([])
 
@@ -128,84 +127,20 @@ def test_every_study_has_a_preset_that_asks_as_its_paper_does() -> None:
         cli.preset("agent")
 
 
-def test_models_of_one_name_are_told_apart_by_their_whole_names() -> None:
-    assert [m.label for m in from_flags(["a/m", "b/m"]).models] == ["a/m", "b/m"]
-    assert [m.label for m in from_flags(["a/m", "organism:low"]).models] == ["m", "low"]
-
-
 def test_without_pairs_every_model_is_set_against_the_first_one(tmp_path: Path) -> None:
     spec = read_spec(_file(tmp_path, "data: [d]\nmodels: [a, b, c]\n"))
     assert [(p.kind, p.a, p.b) for p in spec.pairs] == [("reference", "b", "a"), ("reference", "c", "a")]
 
 
-def test_probes_of_a_study_read_the_first_cases_that_were_judged() -> None:
-    outcomes = {"c": "incorrect", "a": "correct", "x": "invalid", "b": "incorrect", "d": "correct"}
-    rows = [(c, role, outcome) for c, outcome in outcomes.items() for role in ("whole", "hint")]
-    graded = [SimpleNamespace(case=c, role=role, outcome=outcome) for c, role, outcome in rows]
-    examples = lambda _, sets: {s.label: s.ids for s in sets}  # noqa: E731
-    evaluated: Any = SimpleNamespace(cases=dict.fromkeys(outcomes), graded=graded, examples=examples)
-    other: Any = SimpleNamespace(tokenizer=None)
-    for limit, failures, successes in ((None, ("c", "b"), ("a", "d")), (3, ("c", "b"), ("a",))):
-        context = study.ProbeContext(other, other, other, evaluated, other, limit)
-        assert context.all_cases() == {"failure": failures, "success": successes}
-
-
-@pytest.mark.parametrize(
-    ("probes", "local", "noted"),
-    [("none", True, None), ("run", True, None), ("run", False, "--probe-model"), ("fail", True, "no two cases")],
-)
-def test_a_study_records_and_says_why_a_model_was_not_probed_and_goes_on(
-    probes: str, local: bool, noted: str | None
-) -> None:
-    said, recorded, ran = list[str](), dict[str, Any](), list[Any]()
-
-    def probe(context: study.ProbeContext) -> None:
-        ran.append(context.limit)
-        if probes == "fail":
-            raise InputError("no two\n cases")
-
-    run: Any = SimpleNamespace(name="r", path=Path("r"), record=recorded.update)
-    target: Any = SimpleNamespace(tokenizer="t" if local else None)
-    found: Any = SimpleNamespace(ids=lambda _: {"a", "b"})
-    reporter: Any = SimpleNamespace(say=said.append)
-    step = study.step(None if probes == "none" else probe, 5)
-    assert step(run, Config(model="m", benchmark="b"), target, found, reporter) is None
-    assert ran == ([5] if probes != "none" and local else [])
-    assert list(recorded) == ["probe_note"] and (recorded["probe_note"] is None) == (noted is None) == (not said)
-    assert noted is None or (
-        noted in recorded["probe_note"] and said == [f"r: probes not run: {recorded['probe_note']}"]
-    )
-
-
-def test_doses_of_other_trainings_are_named_by_their_seed_and_only_those_that_ran_are_examined(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_of_several_trainings_only_those_that_ran_are_examined(monkeypatch: pytest.MonkeyPatch) -> None:
     def training(seed: int, shipped: bool) -> Any:
         return SimpleNamespace(seed=seed, shipped=shipped, folders=["low"], model=lambda dose: f"{seed}/{dose}")
 
     trainings = [training(0, True), training(3, False)]
     made = [validity._of(StudyModel("m", "m", {}, {}), one, "low") for one in trainings]
-    assert [(m.model, m.label, m.groups["seed"]) for m in made] == [("0/low", "m", 0), ("3/low", "m-seed-3", 3)]
     monkeypatch.setattr(validity, "_trainings", lambda _: trainings)
     ran: Any = SimpleNamespace(spec=None, runs=[SimpleNamespace(model=made[1], path=Path("r"))])
     assert validity._examined(ran) == [(trainings[1], {"low": Path("r")})]
-
-
-def test_cases_of_a_depth_are_those_of_its_bin_where_the_benchmark_declares_bins() -> None:
-    known = (("a", "f", 2, None), ("b", "f", 3, 2), ("c", "f", 2, 3), ("d", "g", 2, None))
-    cases = {c: Case(c, "?", "x", family=family, depth=depth, depth_bin=of) for c, family, depth, of in known}
-    assert by_depth(cases, "abcd", 2, ["f"]) == ["a", "b"] and by_depth(cases, "bd", 2, "fg") == ["b", "d"]
-
-
-def test_a_plant_of_one_cause_has_it_in_every_case_and_changes_are_counted_by_whether_they_are_its_own() -> None:
-    assert confusion.truth_of([{"cause": "lost"}])(Case("c", "?", "x")) == "lost"
-    change, cause = next(iter(confusion.NAMES.items()))
-    plants = {"own": [cause], "not": ["jammed"], "both": [cause, "jammed"]}
-    judged = [confusion.DiagnosedCase(p, "0", truth, truth, True) for p, truths in plants.items() for truth in truths]
-    found: Any = {plant: SimpleNamespace(about={"interventions": {change: {"count": k, "n": 10}}})
-                  for plant, k in (("own", 9), ("not", 2), ("both", 5))}  # fmt: skip
-    shares = {key: (v["count"], v["n"]) for key, v in confusion.specific(judged, found).items()}
-    assert shares == {f"{change}: own cause": (9, 10), f"{change}: other causes": (2, 10), "others": (2, 10)}
 
 
 def test_organisms_are_asked_in_their_own_words_and_others_as_published(tmp_path: Path) -> None:
@@ -289,7 +224,8 @@ def test_a_begun_study_goes_on_only_with_the_same_data_limit_and_seed(
 def test_every_run_of_a_study_counts_its_unjudged_answers_and_a_failed_one_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ends: dict[str, Any] = {"a": (2, None), "b": InputError("no such\nmodel"), "c": (3, "--max-cost"), "d": (0, None)}
+    ends: dict[str, Any] = {"a": (2, None), "b": InputError("no such\nmodel"), "c": (3, "--max-cost"), "d": (0, None),
+                            "e": IndexError("in the model")}  # fmt: skip
 
     def investigate(config: Any, path: Path, **_: Any) -> Any:
         if isinstance(end := ends[path.name], Exception):
@@ -305,19 +241,15 @@ def test_every_run_of_a_study_counts_its_unjudged_answers_and_a_failed_one_is_na
         run = StudyRun(StudyModel(name, name), "data", tmp_path / name)
         running._run(found, run, {}, True, reporter, True)
     assert [r.path.name for r in found.runs] == ["a", "c", "d"] and found.n_invalid == 5
-    assert found.failed == {"b": "no such model"} and not (tmp_path / "failed-a.txt").exists()
+    broken = "unexpected IndexError: in the model (traceback: failed-e.txt)"
+    assert found.failed == {"b": "no such model", "e": broken}
+    assert [p.name for p in tmp_path.glob("failed-*")] == ["failed-e.txt"], "of a defect, and of no earlier try"
+    assert "in investigate" in (tmp_path / "failed-e.txt").read_text()
     assert found.stopped == ["c: stopped by --max-cost; the same command continues"]
     assert "b: failed: no such model" in (tmp_path / "log.txt").read_text()
     ends["a"] = OSError(errno.ENOSPC, "full")
     with pytest.raises(OSError, match="full"):
         running._run(found, StudyRun(StudyModel("a", "a"), "data", tmp_path / "a"), {}, True, reporter, True)
-
-
-def test_a_failure_is_a_line_and_only_a_defect_leaves_its_traceback(tmp_path: Path) -> None:
-    file = tmp_path / "failed.txt"
-    assert running._reason(InputError("no such\n  file"), file) == "no such file" and not file.exists()
-    assert running._reason(ValueError("in the model"), file).startswith("unexpected ValueError: in the model")
-    assert "ValueError" in file.read_text()
 
 
 def test_cases_of_a_depth_go_by_their_bin_and_belong_to_the_families_that_are_asked_for() -> None:

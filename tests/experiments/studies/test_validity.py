@@ -40,7 +40,8 @@ def test_doses_of_every_training_are_models_and_pairs_are_of_models_that_are_the
     assert made.pairs == (ModelPair("reference", "twin", "none"),)
     assert study.models(replace(spec, series=())).models == spec.models
     wrong: list[tuple[Spec, str]] = [
-        (Spec((StudyModel("org/x", "x"),)), "--model org/x"), (replace(spec, data=("a", "b")), "give one data set"),
+        (Spec((StudyModel("org/x", "x"),)), "--model org/x.* the validity study runs on organisms"),
+        (replace(spec, data=("a", "b")), "give one data set"),
         (replace(spec, models=(*spec.models, replace(spec.models[0], label="again"))), "is given twice"),
         (replace(spec, series=(), only_series=True), "--only-series")]  # fmt: skip
     for given, said in wrong:

@@ -286,14 +286,18 @@ def test_effects_are_planted_in_all_scores_of_the_cases_with_the_seed_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given: list[Any] = []
+    smallest = 1.5
     monkeypatch.setattr(over_doses.known_answers, "planted_recovery", lambda values, **options: given.append(
-        (sorted(values), options)) or SimpleNamespace(table=[{"value": 0.5}, {"value": 1.5}]))  # fmt: skip
+        (sorted(values), options)) or SimpleNamespace(table=[{"value": 0.5}, {"value": smallest}]))  # fmt: skip
     found = _numbers(PROBE)["twin"]
     examples: Any = [SimpleNamespace(case=c) for c in CASES]
     *curve, last = over_doses._planted_rows("twin", examples, 6, found, [PROBE], 9)
     settings = {"n": 6, "effects": over_doses.PLANTED, "quantity": PROBE.quantity, "seed": 9}
     assert given == [(sorted(found.values[PROBE.quantity].values()), settings)]
-    assert [r["value"] for r in curve] == [0.5] and last["verdict"].startswith("from 1.50 sd")
+    assert [r["value"] for r in curve] == [0.5] and last["verdict"] == "from 1.50 sd (n=6 a side)"
+    smallest = math.inf
+    *_, last = over_doses._planted_rows("twin", examples, 6, found, [PROBE], 9)
+    assert last["verdict"] == "none up to 2 sd (n=6 a side)"
 
 
 def test_a_control_says_how_many_were_put_right_or_shown_or_how_well_they_are_told() -> None:
