@@ -272,15 +272,17 @@ def test_luck_admits_at_most_one_of_a_hundred_shortcuts(luck: float, n_cases: in
     assert admitted <= 20
 
 
-@pytest.mark.parametrize(("followers", "admitted"), [(12, True), (6, True), (5, False), (3, False)])
+@pytest.mark.parametrize(
+    ("followers", "of_one_edit", "admitted"), [(12, 0, True), (6, 0, True), (6, 30, True), (5, 0, False), (3, 0, False)]
+)
 def test_a_run_with_two_causes_admits_a_shortcut_that_only_some_of_its_cases_follow(
-    followers: int, admitted: bool
+    followers: int, of_one_edit: int, admitted: bool
 ) -> None:
-    cases = []
-    for i in range(12):
-        edits = [Edit(str(i // 2), str(j % 2), i < followers, 1 / 3) for j in range(4)]
+    cases = [Followed("x", 0, 1, edits=[Edit(f"one {i}", "x", False, 1 / 3)]) for i in range(of_one_edit)]
+    for i in range(12):  # the luck of the run is the largest of its edits
+        edits = [Edit(str(i // 2), str(j % 2), i < followers, 1 / 3 if i else 1 / 20) for j in range(4)]
         cases.append(Followed("x", sum(e.hit for e in edits), 4, edits=edits))
-    assert evidence.pairs(cases).n == 12
+    assert evidence.pairs(cases).n == 12 + of_one_edit
     assert following.beyond_luck(evidence.pairs(cases), cases) == admitted
 
 
