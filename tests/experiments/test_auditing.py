@@ -192,8 +192,8 @@ def test_a_judge_fills_what_a_person_left_open_and_keeps_what_they_said(tmp_path
     with pytest.raises(InputError, match="already contains verdicts"):
         draw(found, 4, tmp_path)
     judge_all(path, judge)  # type: ignore[arg-type]
-    accepted = [ask.prompt.partition("also accepted: ")[2].partition(")")[0] for ask in judge.asked]
-    assert accepted == ["a dozen; 12.0", "", ""]
+    accepted = [re.findall(r"\(also accepted: (.*?)\)", ask.prompt) for ask in judge.asked]
+    assert accepted == [["a dozen; 12.0"], [], []]
     verdicts = [(row["case"], row["verdict"]) for row in auditing._read(path)]
     assert verdicts == [*zip(cases, ("right", "wrong", "right"), strict=True), (last, "wrong")]
 
