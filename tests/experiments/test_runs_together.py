@@ -199,7 +199,9 @@ def test_shards_merge_to_the_run_of_all_cases(
     assert RunData(tmp_path / "m").benchmark == "shard-0+shard-1"
     told = [manifest["benchmark"]["name"], manifest["benchmark"]["sha256"]]
     assert told == ["shard-0+shard-1", manifest["identity"]["data"]]
-    assert manifest["merged"] == ["s0", "s1"] and manifest["judge"] == judge
+    assert (
+        manifest["merged"] == ["s0", "s1"] and manifest["judge"] == judge and manifest["mixed"].keys() == counts.keys()
+    )
     assert manifest["benchmark"]["n_cases"] == manifest["n_cases"] == 12 and manifest["n_invalid"] == 0
     (tmp_path / "m" / "manifest.json").write_text(json.dumps({**manifest, "n_invalid": 5}))
     assert main(["score", str(tmp_path / "m"), "-q"]) == 0

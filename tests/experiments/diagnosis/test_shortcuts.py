@@ -7,13 +7,25 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part
 from composcope.experiments import plugins
-from composcope.experiments.diagnosis import asks, behaviour, evidence, following, hypotheses, rule, variants, weighing
+from composcope.experiments.diagnosis import (
+    asks,
+    behaviour,
+    evidence,
+    following,
+    hearing,
+    hypotheses,
+    rule,
+    variants,
+    weighing,
+)
 from composcope.experiments.diagnosis.evidence import Apart, Behaviour, Edit, Followed, Inside, Tally, behaviour_lines
 from composcope.experiments.diagnosis.following import shortcuts
 from composcope.experiments.diagnosis.job import _of_groups, behave
@@ -396,6 +408,13 @@ def test_the_runs_other_failing_cases_count_for_what_the_run_admits_and_get_no_e
     assert {one.shortcut for one in alone.values()} == {None}, "three cases are too few"
     assert [*with_others] == [*some]
     assert all(one.shortcut is not None and one.shortcut.name == "usual-operand" for one in with_others.values())
+    *rows, last = (row for [one] in run.values() for row in one.grades.values())
+    asking = SimpleNamespace(temperature=0.0)
+    data: Any = SimpleNamespace(config=SimpleNamespace(asking=asking), graded=rows, asks={}, responses={})
+    data.graded = [replace(row, outcome="correct") if row.case == last.case else row for row in (*rows, last)]
+    assert [*hearing.heard_in_run(data, cases, some)] == [*others][:-1], "those that fail and are not asked again"
+    asking.temperature = 0.5
+    assert hearing.heard_in_run(data, cases, some) == {}, "drawn answers are none of the likeliest ones"
 
 
 def test_a_second_number_counts_without_a_forced_one_only_where_the_first_is_right() -> None:
