@@ -286,7 +286,11 @@ def test_a_right_working_that_goes_on_has_the_wrong_form_and_one_without_a_resul
     case = MIXED[2]
     operands = f"{case.worked}".rpartition(" is ")[0]
     again, other = f"{operands} is {operands} 6 is", f"{operands} is 999, so it is 999"
-    for text, cause in ((f"{case.worked} plus 3 is 998", "format"), (operands, "near-miss"), (again, "format")):
+    ends = f"{case.worked}. The answer is ninety."
+    assert heard(case, {"whole": ends}).right("whole") is False
+    for text, cause in (
+        (f"{case.worked} plus 3 is 998", "format"), (operands, "near-miss"), (again, "format"), (ends, "near-miss"),
+    ):  # fmt: skip
         shown = behaviour.shows(heard(case, {"whole": text}))
         assert shown is not None and (shown.cause, shown.specific) == (cause, False)
     assert behaviour.shows(heard(case, {"whole": other})) is None
