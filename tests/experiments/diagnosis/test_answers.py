@@ -309,7 +309,7 @@ def test_a_right_working_that_goes_on_has_the_wrong_form_and_one_without_a_resul
     assert behaviour.shows(heard(case, {"whole": other})) is None
     seen = behaviour.behaviour([heard(case, {"whole": text}) for text in (again, ends, other)])
     assert {c: t for c, t in seen.answers.items() if t.k} == dict.fromkeys(("format", "near-miss"), Tally(1, 3))
-    assert (seen.own, seen.specific, [*seen.said]) == ("format", False, ["format", "near-miss"])
+    assert (seen.own, seen.specific, seen.mended, [*seen.said]) == ("format", False, {}, ["format", "near-miss"])
     right = behaviour.behaviour([heard(case, {"whole": str(case.worked)})])
     assert (right.fails, right.own) == (False, None)
     loop = behaviour.shows(heard(case, {"whole": f"{operands} is " * 5}))  # it ends by itself
