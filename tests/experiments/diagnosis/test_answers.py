@@ -312,6 +312,7 @@ def test_a_right_working_that_goes_on_has_the_wrong_form_and_one_without_a_resul
     assert (seen.own, seen.specific, seen.mended, [*seen.said]) == ("format", False, {}, ["format", "near-miss"])
     right = behaviour.behaviour([heard(case, {"whole": str(case.worked)})])
     assert (right.fails, right.own) == (False, None)
+    assert behaviour.behaviour([heard(case, {"whole": "I cannot answer that."})]).specific
     loop = behaviour.shows(heard(case, {"whole": f"{operands} is " * 5}))  # it ends by itself
     assert loop is not None and (loop.cause, loop.specific) == ("format", False)
 
