@@ -234,8 +234,7 @@ class Serving(Section):
             raise InputError(f"--engine {engine}: probes run with transformers (here) or ray (workers)")
         otherwise = engine is not None or any(n in given for n in RAY)  # no server is asked then
         before = dict(self) | ({name: _usual(name) for name in _OF_SERVERS} if otherwise else {})
-        if engine == "transformers" or (engine is None and self.engine != "ray" and any(n in given for n in RAY)):
-            before |= {"engine": "transformers", **dict.fromkeys(RAY)}
+        before |= dict.fromkeys(RAY) if engine == "transformers" else {}
         return Serving.model_validate({**before, **given}, context=FROM_FLAGS)
 
 

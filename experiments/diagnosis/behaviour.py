@@ -63,7 +63,7 @@ def _asked(wrong: Sequence[Heard]) -> Tally:
     for one in wrong:
         said, gold = (working(text).words[1:2] for text in (one.text(), one.case.worked))
         writes = bool(said) or len(working(one.text(f"part:{len(one.case.parts) - 1}")).values) > 1
-        words += [said == gold] if writes and gold else []
+        words += [said == gold] if writes else []
     return Tally(sum(words), len(words))
 
 

@@ -50,16 +50,14 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
         return "relation-lost", relation
     if found.shortcut is not None and follows(found.shortcut) and not by_damage(found.shortcut, found):
         return f"shortcut:{found.shortcut.name}", Tally(found.shortcut.hits, found.shortcut.telling)
-    if mostly(found.operation_wrong) and found.operands_right.share >= MOST:
-        if as_another_operation(found):
-            return "wrong-operation", found.other_operation
-        if "wrong-operation" not in unspecific:
-            return "wrong-operation", found.operation_wrong
+    if as_another_operation(found):
+        return "wrong-operation", found.other_operation
+    if "wrong-operation" in shown and "wrong-operation" not in unspecific:
+        return "wrong-operation", found.operation_wrong
     if unknown := [wrong for wrong in found.unavailable.values() if wrong.k >= FEWEST and 2 * wrong.k > wrong.n]:
         return "part-unavailable", max(unknown, key=lambda t: (t.share, t.n))
-    n = found.as_whole.n  # 0: a case by itself, not compared with those of its run
-    few = n and not (n >= COMPARED and admitted(found.as_whole, n, SPOILT))
-    if few or found.own_operands_right:
+    n = found.as_whole.n  # 0 where the case's own operands are right
+    if n < COMPARED or not admitted(found.as_whole, n, SPOILT):
         return None
     return next((("part-unavailable", b.same) for b in found.behind.values() if as_the_whole(b) and kept(b)), None)
 
@@ -67,7 +65,7 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
 def from_context(found: Behaviour) -> tuple[str, Tally] | None:
     """The cause of a case that nothing else explains: the whole's context spoils a part, with whatever answer."""
     many = found.spoilt.n >= COMPARED and admitted(found.spoilt, found.spoilt.n, OFTEN_SPOILT)
-    if not many or found.own_operands_right or mostly(found.exchanged) or blind(found):
+    if not many or mostly(found.exchanged) or blind(found):
         return None
     shown = (b for b in found.behind.values() if spoilt(b) and (kept(b) or always_spoilt(found)))
     return next((("part-unavailable", b.wrong) for b in shown), None)

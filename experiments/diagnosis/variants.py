@@ -100,7 +100,7 @@ def _of_organism(case: Case, rng: random.Random) -> Iterator[Variant]:
     def made(edit: str, chosen: tuple[str, str]) -> Variant:
         found = benchmarks.composed(case.id, tasks.table(rng, chosen), operation, chosen)
         found = benchmarks.ladder(found) if case.benchmark == "organism-ladders" else found
-        return Variant(replace(found, id=case.id), edit, found.answer == case.answer)
+        return Variant(found, edit, found.answer == case.answer)
 
     swaps = []
     for place, old in enumerate((first, second)):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -179,7 +179,7 @@ def estimate(found: Evaluated, path: Path) -> list[Error]:
     sizes = Counter((_type(found, row), row.outcome) for row in by_key.values())
     kinds = sorted({kind for kind, _ in labels})
     return [_error(kind, [kind], sizes, labels) for kind in kinds] + (
-        [_error("all", sorted({kind for kind, _ in sizes}), sizes, labels)] if len(kinds) > 1 else []
+        [_error("all", {kind for kind, _ in sizes}, sizes, labels)] if len(kinds) > 1 else []
     )
 
 
@@ -254,8 +254,9 @@ def _write(path: Path, rows: Iterable[Mapping[str, str]]) -> None:
 
 
 def _error(
-    kind: str, kinds: Sequence[str], sizes: Mapping[tuple[str, str], int], labels: Mapping[tuple[str, str], list[bool]]
-) -> Error:
+    kind: str, kinds: Collection[str], sizes: Mapping[tuple[str, str], int],
+    labels: Mapping[tuple[str, str], list[bool]],
+) -> Error:  # fmt: skip
     of_kind = {key: size for key, size in sizes.items() if key[0] in kinds}
     total = sum(of_kind.values())
     right: dict[str, float] = defaultdict(float)
@@ -289,11 +290,10 @@ def _rate(
     sought: bool,
 ) -> Rate | None:
     """The share of right (or wrong) answers in the strata where the grader gets them wrong."""
-    said = {key: size for key, size in erring.items() if labels.get(key)}
-    if not said or not sum(answers.values()):
+    if not erring or not sum(answers.values()):  # also where a stratum lacks verdicts: then there are no answers
         return None
-    elsewhere = sum(answers.values()) - sum(answers[o] for o in {key[1] for key in said})
-    return Rate(*(n / (n + elsewhere) if n + elsewhere else 0.0 for n in _errors(said, labels, sought)))
+    elsewhere = sum(answers.values()) - sum(answers[o] for o in {key[1] for key in erring})
+    return Rate(*(n / (n + elsewhere) for n in _errors(erring, labels, sought)))
 
 
 def _errors(

@@ -93,8 +93,8 @@ def _write(
                 shutil.copy2(measured, run.path / "probes" / MEASURED / measured.name)
         facts = {k: v for k, v in runs[0].manifest.facts().items() if k in KEPT}
         if "benchmark" in facts:
-            facts["benchmark"] = {**facts["benchmark"], "sha256": identity["data"], "n_cases": len(cases)}
-            facts["benchmark"] |= {"name": config["benchmark"]} if len(names) > 1 else {}
+            about = {"name": config["benchmark"], "sha256": identity["data"], "n_cases": len(cases)}
+            facts["benchmark"] = {**facts["benchmark"], **about}
         facts |= {"mixed": dict(mixed)} if mixed else {}
         run.record(merged=[part.name for part in runs], n_cases=len(cases), **facts)
 

@@ -208,7 +208,7 @@ def _gap(run: RunData) -> Metric | None:
 def _lead(run: RunData) -> str:
     """The rate behind the title, with its interval; a sentence of its own for a run with scaffolds."""
     found = _gap(run)
-    if found is None or found.value is None or run.one("any_scaffold"):
+    if found is None or found.value is None:
         return headline.lead([run])
     unknown = f"; {found.n_invalid} more cases could not be judged" if found.n_invalid else ""
     rate, ends = headline.shown(found, "rate"), headline.interval(found, "rate")

@@ -119,7 +119,7 @@ def _causes(runs: Sequence[RunData]) -> Iterator[Row]:
     names = labels_by_benchmark(runs)
     for run in runs:
         diagnosed = diagnosed_failures(run)
-        for share in diagnosed.found.causes() if diagnosed and diagnosed.found else ():
+        for share in diagnosed.found.causes() if diagnosed else ():
             low, high = (None if end is None else f"{100 * end:.1f}" for end in (share.low, share.high))
             yield {
                 "model": names[run.path], "benchmark": run.benchmark,

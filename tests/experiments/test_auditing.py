@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -136,25 +137,36 @@ def test_a_right_answer_that_was_taken_for_an_abstention_is_a_false_minus(tmp_pa
 
 
 class Judge:
-    """Says yes to everything."""
+    """Says yes to everything, but no to what holds a word."""
 
     identity: Mapping[str, str] = {"weights": "judge"}
     asked: Sequence[Ask] = ()
 
+    def __init__(self, refused: str | None = None) -> None:
+        self.refused = refused
+
     def answer(self, asks: Sequence[Ask]) -> list[tuple[Ask, Response]]:
         self.asked = asks
-        return [(ask, Response("", "Verdict: yes", "stop", 1, 1)) for ask in asks]
+        said = ["no" if self.refused and self.refused in ask.prompt else "yes" for ask in asks]
+        return [(ask, Response("", f"Verdict: {v}", "stop", 1, 1)) for ask, v in zip(asks, said, strict=True)]
 
 
 def test_a_judge_fills_what_a_person_left_open_and_keeps_what_they_said(tmp_path: Path) -> None:
     found, _ = run([("number", "incorrect", 4, 1)])
-    found = replace(found, asks={key: replace(ask, aliases=("a dozen", "12.0")) for key, ask in found.asks.items()})
-    path, judge = draw(found, 4, tmp_path), Judge()
+    path = draw(found, 4, tmp_path)
+    *cases, last = (row["case"] for row in read(path))
+    asks = {key: replace(ask, aliases=("a dozen", "12.0") * (key == cases[0])) for key, ask in found.asks.items()}
+    path, judge = draw(replace(found, asks=asks), 4, tmp_path), Judge(f"q {cases[1]}")
     text = path.read_text(encoding="utf-8").splitlines()
-    path.write_text("\n".join([*text[:-1], text[-1] + "wrong"]) + "\n", encoding="utf-8")
+    some = [line.removesuffix(",") for line in text[:-1]]  # a spreadsheet may leave out empty cells at the end
+    path.write_text("\n".join([*some, text[-1] + "wrong"]) + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match="already contains verdicts"):
+        draw(found, 4, tmp_path)
     judge_all(path, judge)  # type: ignore[arg-type]
-    assert len(judge.asked) == 3 and all("a dozen" in ask.prompt and "12.0" in ask.prompt for ask in judge.asked)
-    assert [r["verdict"] for r in read(path)] == ["right"] * 3 + ["wrong"]
+    accepted = [re.findall(r"\(also accepted: (.*?)\)", ask.prompt) for ask in judge.asked]
+    assert accepted == [["a dozen; 12.0"], [], []]
+    verdicts = [(row["case"], row["verdict"]) for row in read(path)]
+    assert verdicts == [*zip(cases, ("right", "wrong", "right"), strict=True), (last, "wrong")]
 
 
 def test_thoughts_of_a_judge_that_were_cut_off_are_unclear(tmp_path: Path) -> None:
@@ -217,6 +229,7 @@ def test_an_audit_waits_for_a_person_or_is_counted_as_the_judge_filled_it(
     assert sum(e["labelled"] for e in counted.document["grader"] if e["answer_type"] == "all") == 12
     assert len(counted.lines) == len(counted.document["grader"]) == 3
     assert audited(found, tmp_path, None, None) == auditing.AuditSummary([], {})
+    assert audited(found, tmp_path, "1", None).document and len(read(tmp_path / FILE)) == 1
 
 
 def test_one_answer_is_judged_once_for_each_gold(tmp_path: Path) -> None:
@@ -282,7 +295,7 @@ def test_the_error_of_a_grader_weighs_each_stratum_by_its_share_of_the_run() -> 
     assert found.false_minus.low < found.false_minus.value < found.false_minus.high
     assert (found.labelled, found.invalid) == (7, 0.1)
     (line,) = auditing.lines([found])
-    assert f"false minus {100 * 7.5 / right:.1f} %" in line and "invalid 10.0 % (7 labelled)" in line
+    assert f"false minus {100 * 7.5 / right:.1f} %" in line and line.endswith("invalid 10.0 % (7 labelled)")
     # a person who has only looked at answers that were graded correct cannot say how many wrong ones there are
     some = auditing._error("text", ["text"], sizes, {("text", "correct"): [True, False]})
     assert (some.false_minus, some.false_plus, some.labelled) == (None, None, 2)
@@ -290,13 +303,16 @@ def test_the_error_of_a_grader_weighs_each_stratum_by_its_share_of_the_run() -> 
     assert "false plus unknown" in line and line.endswith("no verdict on any answer graded incorrect (text)")
     assert "of those graded correct, 50.0 %" in line and "graded incorrect, " not in line
     # one small class without verdicts takes nothing from the classes that have them
-    more = auditing._error("text", ["text"], {**sizes, ("text", "abstained"): 2}, labels)
+    judged = {**labels, ("text", "invalid"): [True]}
+    more = auditing._error("text", ["text"], {**sizes, ("text", "abstained"): 2}, judged)
     (line,) = auditing.lines([more])
     assert more.unlabelled == ("abstained (text)",) and more.false_plus is None
     assert {o: rate.value for o, rate in more.graded_wrongly.items()} == pytest.approx(
         {"correct": 1 / 3, "incorrect": 1 / 4}
     )
-    assert "graded correct, 33.3 % [" in line and "graded incorrect, 25.0 % [" in line
+    assert re.search(
+        r"graded correct, 33\.3 % \[.*\] are wrong; of those graded incorrect, 25\.0 % \[.*\] are right;", line
+    )
 
 
 def test_a_verdict_on_a_repeat_is_one_on_that_answer(tmp_path: Path) -> None:
@@ -310,5 +326,6 @@ def test_a_verdict_on_a_repeat_is_one_on_that_answer(tmp_path: Path) -> None:
     found = Evaluated({}, asks, responses, graded, Reduction(()))
     path = draw(found, 8, tmp_path)
     fill(path, {f"c{i}": True for i in range(4)})
+    path.write_text(path.read_text(encoding="utf-8").replace(",whole,0,", ",whole,,"), encoding="utf-8")
     (error,) = estimate(found, path)
     assert error.labelled == 8 and error.false_minus is not None and error.false_minus.value == 0.5

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from composcope import model_loading
 from composcope.errors import InputError
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.cases import Case, Part, write_cases
@@ -72,7 +73,7 @@ def test_a_budget_that_no_ask_has_is_said(asking: dict[str, Any], format: str, w
     assert len(found) == (warned is not None) and all(str(warned) in line for line in found)
 
 
-def test_an_ask_that_cases_share_is_planned_once(tmp_path: Path) -> None:
+def test_an_ask_that_cases_share_is_planned_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shared = Part("What is one?", "1")
     cases = [Case(f"c{i}", f"What is {i}?", "3", (shared, Part(f"What is two, {i}?", "2"))) for i in range(5)]
     write_cases(cases, tmp_path / "cases.jsonl")
@@ -82,6 +83,15 @@ def test_an_ask_that_cases_share_is_planned_once(tmp_path: Path) -> None:
     tokens = int(next(line for line in ladders if line.startswith("response tokens")).split()[-1])
     assert asks[0] < asks[1] and tokens == 128 * asks[1], "at most: as if all were wrong"
     assert "asks: 11 if all answers are right, 11 if all are wrong (identical asks once)" in lines
+    load = model_loading.load_tokenizer
+    monkeypatch.setattr(model_loading, "load_tokenizer", lambda place: _without_template(load(place)))
+    bare = plan_lines(Config(model="organism:control", benchmark="organism:mixed", limit=1, probes=()))
+    assert "prompting chat" in lines[0] and "prompting raw" in bare[0]
+
+
+def _without_template(tokenizer: Any) -> Any:
+    tokenizer.chat_template = None
+    return tokenizer
 
 
 def test_a_plan_shows_the_prompt_of_each_role_as_the_model_is_given_it(tmp_path: Path) -> None:

@@ -175,16 +175,23 @@ def test_the_answers_of_a_merged_run_are_those_of_its_file_and_a_run_without_one
 
 
 def test_shards_merge_to_the_run_of_all_cases(
-    evaluated: Path, taught: Path, tmp_path: Path, planted: Callable[..., list[Case]]
+    evaluated: Path, taught: Path, tmp_path: Path, planted: Callable[..., list[Case]], capsys: Capture
 ) -> None:
     for i in (0, 1):
         write_cases(planted()[i * 6 : i * 6 + 6], tmp_path / f"shard-{i}.jsonl")
         args = ["-b", str(tmp_path / f"shard-{i}.jsonl"), "-o", str(tmp_path / f"s{i}"), "-q", "--format", "plain"]
         assert main(["evaluate", "-m", str(taught), *args]) == 0
     write_text(tmp_path / "s1" / "probes" / MEASURED / "host.safetensors", "what a probe measured")
-    judge, made = {"identity": {"model": "j"}, "provenance": {}}, tmp_path / "s0" / "manifest.json"
-    made.write_text(json.dumps({**read_json(made), "judge": judge}))
-    assert main(["merge", str(tmp_path / "s0"), str(tmp_path / "s1"), "--out", str(tmp_path / "m"), "-q"]) == 0
+    judge = {"identity": {"model": "j"}, "provenance": {}}  # and the first run was interrupted in its probes
+    for run, changed in (("s0", {"judge": judge, "status": "interrupted"}), ("s1", {"versions": {"torch": "0"}})):
+        made = tmp_path / run / "manifest.json"
+        made.write_text(json.dumps({**read_json(made), **changed}))
+    assert main(["merge", str(tmp_path / "s0"), str(tmp_path / "s1"), "--out", str(tmp_path / "m")]) == 0
+    differing = [
+        line.split("different settings: ")[1] for line in capsys.readouterr().err.splitlines() if "diff" in line
+    ]
+    counts = {said.split()[0]: said.endswith(f"; those of {tmp_path / 's0'} count") for said in differing}
+    assert counts == {"torch": False, "judge": True}
     assert (tmp_path / "m" / "probes" / MEASURED / "host.safetensors").read_text() == "what a probe measured"
     merged, whole = (read_json(run / "metrics.json")["metrics"] for run in (tmp_path / "m", evaluated))
     assert merged == whole
@@ -192,7 +199,9 @@ def test_shards_merge_to_the_run_of_all_cases(
     assert RunData(tmp_path / "m").benchmark == "shard-0+shard-1"
     told = [manifest["benchmark"]["name"], manifest["benchmark"]["sha256"]]
     assert told == ["shard-0+shard-1", manifest["identity"]["data"]]
-    assert manifest["merged"] == ["s0", "s1"] and manifest["judge"] == judge
+    assert (
+        manifest["merged"] == ["s0", "s1"] and manifest["judge"] == judge and manifest["mixed"].keys() == counts.keys()
+    )
     assert manifest["benchmark"]["n_cases"] == manifest["n_cases"] == 12 and manifest["n_invalid"] == 0
     (tmp_path / "m" / "manifest.json").write_text(json.dumps({**manifest, "n_invalid": 5}))
     assert main(["score", str(tmp_path / "m"), "-q"]) == 0

@@ -353,7 +353,7 @@ MUTANTS = (
     Mutant(X, "all variants share one noise", 'f"{seed}/noise/{setting.variant}"', 'f"{seed}/noise"', OPENED + " -k noise_of_its_own"),
     Mutant(X, "noise that was tried a few times never mends", "luck = (noise.pool.k + 1) / (noise.pool.n + 2) if noise.pool.n else 0.0", "luck = noise.pool.share", WITHIN + " -k cause_inside"),
     Mutant(X, "one sum that comes back is another operation", "return other_results(found) and len(found.sums) >= TELLING", "return other_results(found)", "tests/experiments/diagnosis/test_rule.py -k another_operation"),
-    Mutant(X, "one case of a family shows that a part is spoilt", "if few or found.own_operands_right:", "if found.own_operands_right:", "tests/experiments/diagnosis/test_rule.py -k unavailable_in_context"),
+    Mutant(X, "one case of a family shows that a part is spoilt", "if n < COMPARED or not admitted(found.as_whole, n, SPOILT):", "if n < COMPARED:", "tests/experiments/diagnosis/test_rule.py -k unavailable_in_context"),
     Mutant(X, "a result that comes too early is an operand", "return (None if early else found.values[at]), words", "return found.values[at], words", "tests/experiments/diagnosis/test_answers.py -k too_early"),
     Mutant(X, "a step said after a neutral beginning mends", "_mended([one for one in failing if not _answer_is_a_step(one.case)], NEUTRAL)", "_mended(failing, NEUTRAL)", "tests/experiments/diagnosis/test_answers.py -k neutral_beginning_mends_nothing"),
     Mutant(X, "the lens speaks for one case", "all(h.above >= READABLE and h.others >= READ for h in here)", "all(h.above >= READABLE for h in here)", WITHIN + " -k lens_reads"),

@@ -127,6 +127,19 @@ def test_variants_of_a_two_hop_case_are_other_words_and_other_cases_of_its_famil
 
 def test_other_words_of_a_whole_keep_the_phrase_that_stands_for_its_bridge() -> None:
     assert variants.phrase_of(OSLO) == "the country whose capital is Oslo"
+    bridge = Part("In which country is Oslo?", "Norway", aliases=("Kingdom of Norway",))
+    for whole, last, phrase in (
+        ("what is the capital of the land of Oslo?", "What is the capital of Norway?", "the land of Oslo"),
+        ("What is the capital of X?", "What is the capital of the Kingdom of Norway?", "X"),
+        ("Name the capital of the land of Oslo?", "What is the capital of Norway?", None),
+        ("What is the capital of the land of Oslo today?", "What is the capital of Norway now?", None),
+        ("What is the capital of ?", "What is the capital of Norway?", None),
+        ("What is the capital of X?", "What is the capital of Norwayland?", None),
+    ):
+        case = replace(OSLO, question=whole, parts=(bridge, Part(last, "Oslo")), meta={})
+        assert variants.phrase_of(case) == phrase, (whole, last)
+        assert variants.phrase_of(replace(case, meta={"phrase": "X"})) == "X"
+        assert variants.phrase_of(replace(case, parts=(*case.parts, bridge))) is None
     assert {variants.phrase_of(v.case) for v in variants.of(OSLO, WORLD) if v.keeps_gold} == {variants.phrase_of(OSLO)}
 
 
@@ -286,10 +299,20 @@ def test_a_right_working_that_goes_on_has_the_wrong_form_and_one_without_a_resul
     case = MIXED[2]
     operands = f"{case.worked}".rpartition(" is ")[0]
     again, other = f"{operands} is {operands} 6 is", f"{operands} is 999, so it is 999"
-    for text, cause in ((f"{case.worked} plus 3 is 998", "format"), (operands, "near-miss"), (again, "format")):
+    ends = f"{case.worked}. The answer is ninety."
+    assert heard(case, {"whole": ends}).right("whole") is False
+    for text, cause in (
+        (f"{case.worked} plus 3 is 998", "format"), (operands, "near-miss"), (again, "format"), (ends, "near-miss"),
+    ):  # fmt: skip
         shown = behaviour.shows(heard(case, {"whole": text}))
         assert shown is not None and (shown.cause, shown.specific) == (cause, False)
     assert behaviour.shows(heard(case, {"whole": other})) is None
+    seen = behaviour.behaviour([heard(case, {"whole": text}) for text in (again, ends, other)])
+    assert {c: t for c, t in seen.answers.items() if t.k} == dict.fromkeys(("format", "near-miss"), Tally(1, 3))
+    assert (seen.own, seen.specific, seen.mended, [*seen.said]) == ("format", False, {}, ["format", "near-miss"])
+    right = behaviour.behaviour([heard(case, {"whole": str(case.worked)})])
+    assert (right.fails, right.own) == (False, None)
+    assert behaviour.behaviour([heard(case, {"whole": "I cannot answer that."})]).specific
     loop = behaviour.shows(heard(case, {"whole": f"{operands} is " * 5}))  # it ends by itself
     assert loop is not None and (loop.cause, loop.specific) == ("format", False)
 

@@ -131,6 +131,10 @@ OTHERWISE = SPOILT._replace(own=False, same=Tally(0, 4))
     ("one", "cause"),
     [
         (replace(NOTHING, behind={"part:0": OTHERWISE}), "part-unavailable"),
+        (
+            replace(NOTHING, behind={"part:0": OTHERWISE._replace(wrong=Tally(1, 4)), "part:1": OTHERWISE}),
+            "part-unavailable",
+        ),
         (replace(NOTHING, behind={"part:0": OTHERWISE._replace(own_wrong=False)}), "undetermined"),
         (replace(NOTHING, behind={"part:0": OTHERWISE._replace(wrong=Tally(2, 4))}), "undetermined"),
         (replace(NOTHING, behind={"part:0": OTHERWISE._replace(wrong=Tally(2, 2))}), "undetermined"),
@@ -144,13 +148,14 @@ OTHERWISE = SPOILT._replace(own=False, same=Tally(0, 4))
 def test_a_part_with_whatever_wrong_answer_behind_the_context_explains_a_case_that_nothing_else_does(
     one: Behaviour, cause: str
 ) -> None:
-    def named(of: int, inside: Inside | None = None) -> str:
-        group = {str(i): one for i in range(5)} | {f"no {i}": NOTHING for i in range(of - 5)}
-        return job._verdict("0", weighing.together(group)["0"], inside, ()).cause
+    def verdict(of: int, inside: Inside | None = None, n: int = 5) -> Verdict:
+        group = {str(i): one for i in range(n)} | {f"no {i}": NOTHING for i in range(of - n)}
+        return job._verdict("0", weighing.together(group)["0"], inside, ())
 
-    assert named(10) == cause and named(11) == "undetermined"
+    assert (verdict(10).cause, verdict(10).confidence) == (cause, 0.0 if cause == "undetermined" else 0.67)
+    assert verdict(11).cause == verdict(3, n=3).cause == "undetermined"
     block = Inside(4, {"skip": Found("decision:3", Tally(4, 4), Tally(0, 12), pool=Tally(40, 40))})
-    assert (named(10, block) == "lost") != one.own_operands_right
+    assert (verdict(10, block).cause == "lost") != one.own_operands_right
 
 
 def test_the_evidence_says_how_a_part_is_answered_behind_the_context() -> None:

@@ -230,8 +230,10 @@ def brought(own: int, foreign: int, of: int = 40) -> Found:
 def test_a_model_that_selects_late_needs_its_bridge_only_in_later_layers(
     entity: Found, later: Found, cause: str | None
 ) -> None:
+    later = replace(later, cell="decision:9")
     tests = {"own:entity": entity, "own:later": later, "own:decision": found(1, foreign=0)}
-    assert cause_of(Inside(4, tests)) == cause
+    verdict = rule_inside.from_inside(Inside(4, tests), DRAWN)
+    assert (verdict and verdict[:3]) == (cause and (cause, later.own, "own state decision:9"))
     few = unsettled.open_question(DRAWN, Inside(4, tests, uncomputed=Tally(1, 9)))
     assert ("1 of 9" in few) or cause is None, "the bridge is missing, in too few cases"
 

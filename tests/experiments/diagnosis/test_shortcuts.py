@@ -7,13 +7,25 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from composcope.errors import InputError
 from composcope.evaluation.cases import Case, Part
 from composcope.experiments import plugins
-from composcope.experiments.diagnosis import asks, behaviour, evidence, following, hypotheses, rule, variants, weighing
+from composcope.experiments.diagnosis import (
+    asks,
+    behaviour,
+    evidence,
+    following,
+    hearing,
+    hypotheses,
+    rule,
+    variants,
+    weighing,
+)
 from composcope.experiments.diagnosis.evidence import Apart, Behaviour, Edit, Followed, Inside, Tally, behaviour_lines
 from composcope.experiments.diagnosis.following import shortcuts
 from composcope.experiments.diagnosis.job import _of_groups, behave
@@ -272,15 +284,17 @@ def test_luck_admits_at_most_one_of_a_hundred_shortcuts(luck: float, n_cases: in
     assert admitted <= 20
 
 
-@pytest.mark.parametrize(("followers", "admitted"), [(12, True), (6, True), (5, False), (3, False)])
+@pytest.mark.parametrize(
+    ("followers", "of_one_edit", "admitted"), [(12, 0, True), (6, 0, True), (6, 30, True), (5, 0, False), (3, 0, False)]
+)
 def test_a_run_with_two_causes_admits_a_shortcut_that_only_some_of_its_cases_follow(
-    followers: int, admitted: bool
+    followers: int, of_one_edit: int, admitted: bool
 ) -> None:
-    cases = []
-    for i in range(12):
-        edits = [Edit(str(i // 2), str(j % 2), i < followers, 1 / 3) for j in range(4)]
+    cases = [Followed("x", 0, 1, edits=[Edit(f"one {i}", "x", False, 1 / 3)]) for i in range(of_one_edit)]
+    for i in range(12):  # the luck of the run is the largest of its edits
+        edits = [Edit(str(i // 2), str(j % 2), i < followers, 1 / 3 if i else 1 / 20) for j in range(4)]
         cases.append(Followed("x", sum(e.hit for e in edits), 4, edits=edits))
-    assert evidence.pairs(cases).n == 12
+    assert evidence.pairs(cases).n == 12 + of_one_edit
     assert following.beyond_luck(evidence.pairs(cases), cases) == admitted
 
 
@@ -394,6 +408,13 @@ def test_the_runs_other_failing_cases_count_for_what_the_run_admits_and_get_no_e
     assert {one.shortcut for one in alone.values()} == {None}, "three cases are too few"
     assert [*with_others] == [*some]
     assert all(one.shortcut is not None and one.shortcut.name == "usual-operand" for one in with_others.values())
+    *rows, last = (row for [one] in run.values() for row in one.grades.values())
+    asking = SimpleNamespace(temperature=0.0)
+    data: Any = SimpleNamespace(config=SimpleNamespace(asking=asking), graded=rows, asks={}, responses={})
+    data.graded = [replace(row, outcome="correct") if row.case == last.case else row for row in (*rows, last)]
+    assert [*hearing.heard_in_run(data, cases, some)] == [*others][:-1], "those that fail and are not asked again"
+    asking.temperature = 0.5
+    assert hearing.heard_in_run(data, cases, some) == {}, "drawn answers are none of the likeliest ones"
 
 
 def test_a_second_number_counts_without_a_forced_one_only_where_the_first_is_right() -> None:
@@ -516,6 +537,10 @@ def test_a_variant_with_fewer_operands_says_nothing_of_a_later_one() -> None:
     some = [heard(three, texts), heard(one, {"whole": "5 is 5", "whole:given:1": " is 9"})]
     found = following.followed("x", lambda case, mates: ("7", "8", "9"), some, [], [2])
     assert (found.hits, found.telling) == (1, 1)
+    assert behaviour.behaviour([some[0], some[0], some[1]]).wrong_operands == [2]
+    forced = {"whole:given:1": " plus 2 plus 3 is 9", "whole:given:2": " plus 3 is 9", "whole:given:3": " is 9"}
+    seen = behaviour.behaviour([heard(three, {"whole": "1 plus 2 plus 3 is 9"} | forced)])
+    assert (seen.operation_wrong, seen.other_operation) == (Tally(1, 1), Tally(0, 1)), "other operations are of two"
 
 
 def test_an_answer_that_is_given_whatever_is_right_is_the_usual_answer_of_its_family() -> None:
