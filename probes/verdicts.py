@@ -269,7 +269,7 @@ def _concordance(c: _Cells, measure: Measure) -> Array:
 
     def sums(pairs: Array) -> Array:
         by = member @ pairs @ member.T
-        return np.r_[by.sum(), by.sum() - by.sum(0) - by.sum(1) + np.diag(by)]
+        return np.r_[by.sum(), by.sum() - 2 * by.sum(0) + np.diag(by)]  # pairs are symmetric
 
     agree, apart = sums(signs[0] * signs[1]), sums(np.abs(signs[1]))
     with np.errstate(invalid="ignore", divide="ignore"):

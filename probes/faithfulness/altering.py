@@ -247,14 +247,14 @@ def room(lm: Model, prompts: Iterable[Ids], most: int) -> int:
 
 def answer_to(lm: Model, gold: Gold, ids: Sequence[int]) -> str | None:
     """What a continuation answers to a question of that kind; None if it cannot be read."""
-    found = judged(*said(lm.tokenizer, ids, lm.eos_ids, gold.stop), gold)
+    found = judged(*said(lm.tokenizer, ids, lm.eos_ids, gold), gold)
     return None if found.outcome in ("invalid", "abstained") else found.answer
 
 
 def outcome(lm: Model, e: Example, found: Working, begun: Begun, new: Sequence[int]) -> AlteredOutcome:
     """Which answer a continued response gives."""
     assert e.gold is not None
-    text, reason = said(lm.tokenizer, [*begun.ids, *new], lm.eos_ids, e.gold.stop)
+    text, reason = said(lm.tokenizer, [*begun.ids, *new], lm.eos_ids, e.gold)
     own = judged(text, reason, e.gold, found.answer)
     kept = _matches(own.outcome)
     other = None if begun.altered is None else judged(text, reason, e.gold, begun.altered.follows)

@@ -125,6 +125,5 @@ def _grader(lm: Model, examples: Sequence[Example]) -> Grader:
 
 
 def _graded(text: str, ended: bool, gold: Gold) -> Grade:
-    said = cut_after_stop(text, gold.stop, opened=gold.thinking)[0]
-    reason = "stop" if ended or len(said) < len(text) or said.endswith(gold.stop) else "length"
-    return gold.grade(said, reason)
+    said, stopped = cut_after_stop(text, gold.stop, opened=gold.thinking)
+    return gold.grade(said, "stop" if ended or stopped else "length")

@@ -28,7 +28,7 @@ from composcope.probes.faithfulness.altering import _later_part, beginnings, can
 from composcope.probes.faithfulness.examples import _alter, _chosen, _Taken, _warnings
 from composcope.probes.faithfulness.summary import NO_CLOSING, UNREAD, _interval, _why_undefined, kept_early, measures
 from composcope.probes.faithfulness.summary import CaseOutcomes as Altered
-from composcope.probes.faithfulness.working import Written, _answer_place, _values, every, judged
+from composcope.probes.faithfulness.working import NO_ANSWER, Written, _answer_place, _values, every, judged
 from composcope.probes.result import ProbeResult
 
 TOKENS: Any = build()
@@ -130,6 +130,15 @@ def test_what_cannot_be_taken_apart_says_why(response: str, ended: bool, why: st
     e = example("What is X?", response, "40", ended=ended)
     found = read_working(TOKENS, e, (TOKENS.eos_token_id,), {"part:0": ["5", "7"]})
     assert isinstance(found, str) and why in found
+
+
+def test_a_stop_text_in_thoughts_that_the_prompt_opened_is_no_answer() -> None:
+    e = example("What is X?", "5 times 8 is 40. <answer>40</answer>", "40", format="xml", ended=False)
+    assert e.gold is not None
+    for thinking in (False, True):
+        own = replace(e, gold=replace(e.gold, stop=("</answer>",), thinking=thinking))
+        found = read_working(TOKENS, own, (TOKENS.eos_token_id,), {})
+        assert isinstance(found, str) == thinking and (not thinking or NO_ANSWER in str(found))
 
 
 def test_a_wrong_bridge_is_found_where_it_is_the_only_like_value_written() -> None:

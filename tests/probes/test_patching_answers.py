@@ -163,7 +163,8 @@ def test_a_stop_text_ends_what_is_judged() -> None:
 
 def test_a_stop_text_in_thoughts_that_the_prompt_opened_ends_nothing() -> None:
     gold = Gold("9", "number", "xml", stop=("</answer>",), thinking=True)
-    assert _graded("Is it <answer>8</answer>? Or", False, gold).outcome == "invalid"
+    for thought in ("Is it <answer>8</answer>", "Is it <answer>8</answer>? Or"):
+        assert _graded(thought, False, gold).outcome == "invalid"
     assert _graded("Is it <answer>8</answer>?</think><answer>9</answer>", False, gold).outcome == "correct"
 
 

@@ -97,6 +97,7 @@ def test_a_rate_over_few_donors_is_no_surer_than_the_donors_are_many() -> None:
     shared = _rate([_outcome("donor", i % 8, i, [x]) for i, x in enumerate(flips)])
     alone = _rate([_outcome("donor", i, i, [x]) for i, x in enumerate(flips)])
     assert shared["value"] == alone["value"] and alone["interval"] == "clopper-pearson"
+    assert _rate([_outcome("random", None, i, [x]) for i, x in enumerate(flips)]) == {**alone, "group": "random"}
     assert shared["high"] - shared["low"] > 2 * (alone["high"] - alone["low"])
     few = _rate([_outcome("donor", i % 4, i, [x]) for i, x in enumerate(flips)])
     assert math.isnan(few["low"]) and "fewer" in few["interval"]
