@@ -10,12 +10,13 @@ tokenized again. All answers are greedy.
 """
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...evaluation.engines.text import verbatim
 from ...evaluation.grading.text import same
+from ...hooks.generation import room
 from ...hooks.model import Model
 from ...terminal import reached
 from ..examples import Example, Gold
@@ -234,15 +235,9 @@ def continued(lm: Model, prompts: Sequence[Ids], most: int) -> list[list[int]]:
     found: dict[Ids, list[int]] = {}
     for at in range(0, len(distinct), ROWS):
         some = distinct[at : at + ROWS]
-        found |= zip(some, lm.generate(some, max_new_tokens=room(lm, some, most)), strict=True)
+        found |= zip(some, lm.generate(some, max_new_tokens=room(lm.anatomy.context, some, most)), strict=True)
         reached(len(found))
     return [found[p] for p in prompts]
-
-
-def room(lm: Model, prompts: Iterable[Ids], most: int) -> int:
-    """New tokens that fit after all of these prompts; at least 1."""
-    context = lm.anatomy.context
-    return most if context is None else max(1, min(most, context + 1 - max(map(len, prompts))))
 
 
 def answer_to(lm: Model, gold: Gold, ids: Sequence[int]) -> str | None:

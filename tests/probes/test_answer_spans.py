@@ -220,6 +220,7 @@ def test_of_several_places_the_first_counts_after_a_cue_and_the_last_without() -
         if kind != "boolean":
             assert answer_span(response, answer, kind) == (len(response) - n, len(response))
     assert answer_span("a 12 b 12", "12", "number", segments=("a 12",), cued=True) == (2, 4)
+    assert answer_span("5, no 12", "12", "number", segments=("5, no 12",), cued=True) == (6, 8)
     after = "<think>12</think> 12"
     assert answer_span(after, "12", "number") == (18, 20)
 

@@ -60,6 +60,7 @@ def test_values_that_cannot_be_used_are_refused() -> None:
     for wrong, said in (([[1.0]], r"shape \(1, 1\)"), ([1.0, NAN, np.inf], "2 of 3")):
         with pytest.raises(InputError, match=said):
             effects.finite(wrong, "w")
+    assert effects.mean_interval([True, False, True]) == effects.mean_interval([1.0, 0, 1])
     with pytest.raises(InputError, match="1 cluster ids for 2"):
         effects.codes(["a"], 2, "w")
     assert effects.codes(None, 2, "w") is None and effects.codes(["a", None], 2, "w") is None

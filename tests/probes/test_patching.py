@@ -51,6 +51,10 @@ def test_controls_behave() -> None:
     assert float(got.tensors["kl_from_donor.positive"].max()) < 1e-8
     assert float(got.tensors["kl_from_donor"][-1]) < 1e-8 < float(got.tensors["kl_from_donor"][0])
     assert float(got.tensors["kl.noise"].min()) > 1e-4 < float(got.tensors["kl.random"].min())
+    with torch.no_grad():
+        first, *own = (lm.run(torch.tensor([p])).logits[0, -1].double().softmax(-1) for p in (DONORS[0], *RECIPIENTS))
+    apart = sum(float(entropy(first, p)) for p in own) / 2
+    assert got.tensors["kl_from_donor.identity"].tolist() == pytest.approx([apart] * 3), "from the first donor"
 
 
 def test_the_last_block_changes_the_first_token_only() -> None:
