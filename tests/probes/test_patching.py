@@ -46,7 +46,7 @@ def test_every_donor_recipient_and_layer_is_the_literal_patch(name: str) -> None
 def test_controls_behave() -> None:
     lm = load_model(tiny("llama"))
     got = patching.prompt_end_sweep(lm, DONORS, RECIPIENTS, max_new_tokens=4, stop_ids=())
-    assert got.tensors["unchanged_rate.identity"].tolist() == [1, 1, 1]
+    assert got.tensors["unchanged_rate.identity"].tolist() == [1, 1, 1] and "first_logits" not in got.tensors
     assert float(got.tensors["kl.identity"].max()) < 1e-8
     assert float(got.tensors["kl_from_donor.positive"].max()) < 1e-8
     assert float(got.tensors["kl_from_donor"][-1]) < 1e-8 < float(got.tensors["kl_from_donor"][0])

@@ -240,6 +240,8 @@ def test_the_tops_of_screen_and_patches_are_the_largest_changes_of_either_sign()
     real = torch.tensor([[[-9.0, 1.0, 2.0, 0, 0, 0, 0, 0, 0, 0]]])
     found = _agreement(guess, real)
     assert found["top_overlap"] == [1.0] and found["slope"] == [pytest.approx((81 + 4) / 86)]
+    few = [_agreement(guess[..., :n], real[..., :n]) for n in (2, 3)]
+    assert [{q: v[0] is not None for q, v in f.items()} for f in few] == [dict.fromkeys(found, n > 2) for n in (2, 3)]
 
 
 NAN = float("nan")

@@ -233,7 +233,7 @@ MUTANTS = (
     Mutant(P, "without the lowest dose keeps it", "(c, c.level > c.level.min())", "(c, c.level >= c.level.min())", VERDICTS),
     Mutant(P, "no effect is bounded on one side only", "if max(-low, high) < bound:", "if high < bound:", VERDICTS),
     Mutant(P, "direction from successes to failures", "return means[0] - means[1]\n", "return means[1] - means[0]\n", STEERING),
-    Mutant(P, "noise donor at any distance", 'states["noise"] = own + noise * distance / noise.norm(dim=-1, keepdim=True)', 'states["noise"] = own + noise', STEERING),
+    Mutant(P, "noise donor at any distance", 'noise_like(own, next(iter(states.values())), seed)', 'own + torch.randn_like(own)', STEERING),
     Mutant(P, "a reader is trained on the text's own answer", "kept = torch.tensor([i for i, a in enumerate(labels) if a != right], dtype=torch.long)", "kept = torch.tensor([i for i, a in enumerate(labels) if a], dtype=torch.long)", READOUT),
     Mutant(P, "equal scores count as above", "(mine == others).float() / 2", "(mine == others).float()", READOUT),
     Mutant(P, "pairs that share a fact enter the cosines", "allowed = (group[:, None] != group).astype(float)", "allowed = 1.0 - np.eye(len(group))", CONTRASTS + ' -k "separation or cosine or share or cluster"'),
