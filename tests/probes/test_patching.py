@@ -329,8 +329,10 @@ def examples(model: Model, groups: tuple[str, ...] = ("failure", "success")) -> 
 
 def test_failures_are_patched_from_matched_successes(tmp_path: Path) -> None:
     lm = load_model(tiny("llama"))
-    got = patching.over_examples(lm, examples(lm), max_pairs=4, max_new_tokens=3)
-    assert len(got.settings["cases"]) == 4 and any("4 of 6 pairs kept" in w for w in got.warnings)
+    given = [replace(e, family="near" if i < 8 else "far") for i, e in enumerate(examples(lm))]
+    got = patching.over_examples(lm, given, max_pairs=4, max_new_tokens=3)
+    (said,) = (w for w in got.warnings if "4 of 6 pairs kept" in w)
+    assert len(got.settings["cases"]) == 4 and "far 2 of 2, near 2 of 4" in said
     [before] = [r for r in got.table if r["quantity"] == "preceding_token_differs"]
     last = {e.case: e.prompt_ids[-1] for e in examples(lm)}
     assert (before["n"], before["count"]) == (4, sum(last[s] != last[f] for s, f in got.settings["cases"]))
