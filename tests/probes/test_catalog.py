@@ -31,7 +31,7 @@ def _verdicts(probe: str, rows: list[dict[str, Any]]) -> list[str]:
     ("low", "high", "verdict"),
     [
         (-2.0, -0.5, "yes"), (0.5, 2.0, "no"), (-1.0, 1.0, "cannot say"), (-1.0, 0.0, "cannot say"),
-        (None, None, "cannot say"),
+        (0.0, 1.0, "cannot say"), (None, None, "cannot say"),
     ],
 )  # fmt: skip
 def test_silencing_hurts_where_the_whole_interval_lies_below_zero(
@@ -86,6 +86,10 @@ def test_single_cases_are_computed_of_what_the_probe_itself_read(
             probe.cases("lm", few, every, 3, tmp_path)
     *_, differences = given.pop("lookback")
     assert list(differences) == ["math"] and torch.equal(differences["math"], maps["difference.math"])
+    (tmp_path / "tensors.safetensors").unlink()
+    cases = PROBES["lookback"].cases
+    assert cases is not None and cases("lm", few, every, 3, tmp_path)[-1] == {}, "a probe may have no maps"
+    del given["lookback"]
     assert given == {
         "neuron": ("lm", few, "answer-slot"), "patching": ("lm", every, tmp_path, 3, {"a"}),
         "trajectory": ("lm", [whole]), "min_k": ("lm", few), "readout": ("lm", few, every, tmp_path),
