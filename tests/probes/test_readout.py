@@ -22,16 +22,7 @@ from composcope.hooks.interchange import states
 from composcope.probes.examples import Example
 from composcope.probes.readout import Reading, Scores, lens, over_examples, patchscope
 from composcope.probes.readout import examples as readout_examples
-from composcope.probes.readout.examples import (
-    _departure,
-    _entity,
-    _named,
-    _rows,
-    _within,
-    _words,
-    collect_readings,
-    upper,
-)
+from composcope.probes.readout.examples import _departure, _entity, _named, _rows, _within, collect_readings, upper
 from composcope.probes.readout.examples import _places as readout_places
 from composcope.probes.readout.readings import (
     PartPrompt,
@@ -311,6 +302,7 @@ def test_what_cannot_be_read_out_is_named() -> None:
 
 
 def test_a_name_of_several_words_is_named_where_all_of_them_stand_together() -> None:
+    _words = readout_examples._words
     words = _words("Is New York in the state of NEW JERSEY?")
     for name, named in {"new york": True, "new jersey": True, "york new": False, "new state": False, "": False}.items():
         assert _within(_words(name.title()), words) is named, name
