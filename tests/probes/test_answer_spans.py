@@ -104,7 +104,7 @@ def test_a_name_that_the_question_holds_is_said_where_it_answers() -> None:
         ("The answer is 7, not 8.", "9", "number", "7"),
         ("Yes, it is.", "yes", "boolean", "Yes"),
         ("That is not correct.", "no", "boolean", "not correct"),
-        ("The answer is no; others say yes.", "no", "boolean", "no"),
+        ("That is false, which is true of few.", "no", "boolean", "false"),
         ("Alpha, Beta, then Gamma.", "Alpha, Beta, Gamma", "ordered-list", "Alpha, Beta, then Gamma"),
         ("It was 10 March 1876.", "1876-03-10", "date", "10 March 1876"),
         ("<think>maybe 5, or 7</think>\n\nThe answer is 7.", "7", "number", "7"),
