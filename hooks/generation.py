@@ -47,6 +47,12 @@ def ends(eos_ids: Sequence[int], stop_ids: Sequence[int] | int | None) -> Sequen
     return eos_ids if stop_ids is None else [stop_ids] if isinstance(stop_ids, int | np.integer) else stop_ids
 
 
+def room(context: int | None, prompts: Sequence[Sequence[int]], most: int) -> int:
+    """New tokens that fit after each of these prompts, up to ``most``; at least 1."""
+    # The last token is not fed.
+    return most if context is None else max(1, min(most, context + 1 - max(map(len, prompts))))
+
+
 def check_room(model: PreTrainedModel, anatomy: Anatomy, prompt: int, new: int) -> None:
     """``InputError`` if a prompt and its continuation do not fit into the context.
 

@@ -308,7 +308,7 @@ class _Writer:
             found = full[len(ids) :]
         else:  # the first answer token would merge with the prompt's last: the model cannot write it that way
             found = tuple(self.tokenizer(written, add_special_tokens=False).input_ids)
-        if not found or not gold.strip():
+        if not gold.strip():
             raise InputError(f"{where}: the gold answer {gold!r} tokenizes to nothing")
         back = verbatim(self.tokenizer, found)
         if "".join(back.split()) != "".join(gold.split()):

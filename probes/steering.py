@@ -20,6 +20,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..errors import InputError, NoCasesError
+from ..hooks.edits import noise_like
 from ..hooks.model import Model
 from .patching.engine import chosen_layers, continue_patched, prompt_end_states
 
@@ -99,11 +100,7 @@ def patch(
     _check_recipients(recipients)
     own = prompt_end_states(lm, recipients, chosen)
     states = {name: prompt_end_states(lm, group, chosen) for name, group in donors.items()}
-    generator = torch.Generator().manual_seed(seed)
-    noise = torch.randn(own.shape, generator=generator, dtype=torch.float32).to(own)
-    distance = (next(iter(states.values())) - own).norm(dim=-1, keepdim=True)
-    states["noise"] = own + noise * distance / noise.norm(dim=-1, keepdim=True)
-    states["none"] = own
+    states |= {"noise": noise_like(own, next(iter(states.values())), seed), "none": own}
     stacked = torch.stack(list(states.values()), 1)
     return _continue(lm, recipients, stacked, tuple(states), chosen, max_new_tokens, stop_ids)
 

@@ -66,7 +66,7 @@ def settled(values: np.ndarray) -> np.ndarray:
 
 def settled_cells(cells: Mapping[K, Mapping[str, float]]) -> dict[K, dict[str, float]]:
     """All values of all cells, ``settled`` together."""
-    flat = iter(settled(np.array([x for cell in cells.values() for x in cell.values()], dtype=np.float64)).tolist())
+    flat = iter(settled(np.array([x for cell in cells.values() for x in cell.values()])).tolist())
     return {key: {case: next(flat) for case in cell} for key, cell in cells.items()}
 
 

@@ -341,8 +341,8 @@ def _jackknife(value: float, without: np.ndarray, sides: np.ndarray, note: str, 
     none: Row = {"low": np.nan, "high": np.nan}
     if fewest < dependence.FEWEST or not np.isfinite(value):
         return {**none, "interval": dependence.FEW, "note": note}
-    apart = [sides[0] & ~sides[-1], sides[-1] & ~sides[0]] if len(sides) > 1 else []
-    parts = apart if len(sides) > 1 and (apart[0] | apart[1]).all() else [sides.any(0)]
+    apart = [sides[0] & ~sides[-1], sides[-1] & ~sides[0]]
+    parts = apart if (apart[0] | apart[1]).all() else [sides.any(0)]
     off = [(len(x) - 1) ** 0.5 / len(x) ** 0.5 * (x.mean() - x) for part in parts for x in (without[part],)]
     variances = [float((x**2).sum()) for x in off]
     variance = sum(variances)

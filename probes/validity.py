@@ -159,7 +159,7 @@ def shuffled_p(
     null = np.array([statistic(pooled[d], pooled[~d]) for d in drawn])
     # Not the distance from the mean of what was drawn: that mean is off by chance, and of two labelings at the same
     # distance from the true one it would count one only.
-    same = 1e-12 * max(abs(own), float(np.abs(null).max()))
+    same = 1e-12 * float(np.abs(null).max())
     tail = min((null >= own - same).sum(), (null <= own + same).sum())
     return min(1.0, float(2 * (1 + tail) / (1 + permutations)))
 

@@ -181,10 +181,10 @@ def _judged(cells: Mapping[Hashable, _Cells], raw: Over, measure: Measure, facin
         if kept.sign() != sign:
             return {**row, "verdict": "cannot say (rests on the lowest dose)"}
     names = list(next(iter(cells.values())).baselines)
-    unadjusted = _over(cells, lambda c: _beyond(c, ()), 0.0)
+    unadjusted = _over(cells, lambda c: _beyond(c, ()))
     missed: dict[str, float] = {}
     for some in [*([name] for name in names), *([names] if len(names) > 1 else [])]:
-        left = _over(cells, lambda c, some=some: _beyond(c, some), 0.0)
+        left = _over(cells, lambda c, some=some: _beyond(c, some))
         key = some[0] if len(some) == 1 else "all baselines"
         ends = left.interval()
         row |= {f"beyond {key}": left.value, f"beyond {key}_low": ends[0], f"beyond {key}_high": ends[1]}
@@ -209,7 +209,7 @@ def _beyond_doses_beside(cells: Mapping[Hashable, _Cells], sign: int) -> Row:
     row: Row = {}
     missed: dict[str, float] = {}
     for name in next(iter(cells.values())).beside:
-        left = _over(cells, lambda c, name=name: _beyond(replace(c, baselines=c.beside), (name,)), 0.0)
+        left = _over(cells, lambda c, name=name: _beyond(replace(c, baselines=c.beside), (name,)))
         ends = left.interval()
         if not (ends[0] > BEYOND if sign > 0 else ends[1] < -BEYOND) or len(left.each) < TRAININGS:
             row |= {f"beyond {name}": left.value, f"beyond {name}_low": ends[0], f"beyond {name}_high": ends[1]}
@@ -247,7 +247,7 @@ def _by_training(seen: Observations) -> tuple[dict[Hashable, _Cells], dict[Hasha
     return cells, left_out
 
 
-def _over(cells: Mapping[Hashable, _Cells], of: Callable[[_Cells], Array], null: float) -> Over:
+def _over(cells: Mapping[Hashable, _Cells], of: Callable[[_Cells], Array], null: float = 0.0) -> Over:
     """The mean over trainings of a number, ``of``, which gives it for all cases and without each group."""
     found = {t: of(c) for t, c in cells.items()}
     found = {t: x for t, x in found.items() if np.isfinite(x[0])}
@@ -269,7 +269,7 @@ def _concordance(c: _Cells, measure: Measure) -> Array:
 
     def sums(pairs: Array) -> Array:
         by = member @ pairs @ member.T
-        return np.r_[by.sum(), by.sum() - by.sum(0) - by.sum(1) + np.diag(by)]
+        return np.r_[by.sum(), by.sum() - 2 * by.sum(0) + np.diag(by)]  # pairs are symmetric
 
     agree, apart = sums(signs[0] * signs[1]), sums(np.abs(signs[1]))
     with np.errstate(invalid="ignore", divide="ignore"):

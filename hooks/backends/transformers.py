@@ -68,8 +68,6 @@ def _expert_tap(layer: Layer, site: Site) -> Tap:
     n = experts.count(experts.required(layer.experts))
     if site.expert is None:
         raise ModelError(f'{site}: neurons belong to experts here; name one: Site({site.layer}, "neuron", 0..{n - 1})')
-    if site.expert >= n:
-        raise ModelError(f"{site}: this layer has {n} experts (0-{n - 1})")
     return Tap(layer.experts, "expert", expert=site.expert)
 
 

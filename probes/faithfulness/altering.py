@@ -10,12 +10,13 @@ tokenized again. All answers are greedy.
 """
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...evaluation.engines.text import verbatim
 from ...evaluation.grading.text import same
+from ...hooks.generation import room
 from ...hooks.model import Model
 from ...terminal import reached
 from ..examples import Example, Gold
@@ -234,27 +235,21 @@ def continued(lm: Model, prompts: Sequence[Ids], most: int) -> list[list[int]]:
     found: dict[Ids, list[int]] = {}
     for at in range(0, len(distinct), ROWS):
         some = distinct[at : at + ROWS]
-        found |= zip(some, lm.generate(some, max_new_tokens=room(lm, some, most)), strict=True)
+        found |= zip(some, lm.generate(some, max_new_tokens=room(lm.anatomy.context, some, most)), strict=True)
         reached(len(found))
     return [found[p] for p in prompts]
 
 
-def room(lm: Model, prompts: Iterable[Ids], most: int) -> int:
-    """New tokens that fit after all of these prompts; at least 1."""
-    context = lm.anatomy.context
-    return most if context is None else max(1, min(most, context + 1 - max(map(len, prompts))))
-
-
 def answer_to(lm: Model, gold: Gold, ids: Sequence[int]) -> str | None:
     """What a continuation answers to a question of that kind; None if it cannot be read."""
-    found = judged(*said(lm.tokenizer, ids, lm.eos_ids, gold.stop), gold)
+    found = judged(*said(lm.tokenizer, ids, lm.eos_ids, gold), gold)
     return None if found.outcome in ("invalid", "abstained") else found.answer
 
 
 def outcome(lm: Model, e: Example, found: Working, begun: Begun, new: Sequence[int]) -> AlteredOutcome:
     """Which answer a continued response gives."""
     assert e.gold is not None
-    text, reason = said(lm.tokenizer, [*begun.ids, *new], lm.eos_ids, e.gold.stop)
+    text, reason = said(lm.tokenizer, [*begun.ids, *new], lm.eos_ids, e.gold)
     own = judged(text, reason, e.gold, found.answer)
     kept = _matches(own.outcome)
     other = None if begun.altered is None else judged(text, reason, e.gold, begun.altered.follows)

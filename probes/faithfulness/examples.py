@@ -129,7 +129,7 @@ def _alter(lm: Model, taken: Sequence[_Taken], donors: int, seed: int) -> None:
     asked = [(c.ask, c.gold) for t in taken for c in t.candidates if c.ask is not None and c.gold is not None]
     golds = dict(asked)
     prompts = list(golds)
-    said = altering.continued(lm, prompts, altering.room(lm, prompts, MOST_TOKENS // 8)) if prompts else []
+    said = altering.continued(lm, prompts, MOST_TOKENS // 8)
     answers = {ids: altering.answer_to(lm, golds[ids], new) for ids, new in zip(prompts, said, strict=True)}
     for t in taken:
         t.altered = _chosen(lm, t, answers, donors)

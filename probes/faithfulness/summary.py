@@ -163,8 +163,7 @@ def share_row(quantity: str, group: str, numbers: Numbers) -> Row:
     """The mean of a group over cases that have a number; the interval is exact if all are 0 or 1, otherwise Student's
     t."""
     known = [(v, e.shares) for e, v in numbers if math.isfinite(v)]
-    kinds = {e.kind for e, _ in numbers}
-    row: Row = {"quantity": quantity, "group": group, "kind": next(iter(kinds)), "n": len(known)}
+    row: Row = {"quantity": quantity, "group": group, "kind": numbers[0][0].kind, "n": len(known)}
     row |= {"n_undefined": len(numbers) - len(known)}
     values, near = [v for v, _ in known], [s for _, s in known]
     return {**row, "value": _mean(values), **_interval(values, near)}

@@ -72,12 +72,11 @@ class Working:
         return self.steps[-1]
 
 
-def said(tokenizer: Any, ids: Sequence[int], eos_ids: Collection[int], stops: Sequence[str]) -> tuple[str, str]:
+def said(tokenizer: Any, ids: Sequence[int], eos_ids: Collection[int], gold: Gold) -> tuple[str, str]:
     """The text of a response, and why it ended."""
     text = decode(tokenizer, ids, eos_ids, special_thinking_marks(tokenizer))
-    kept = cut_after_stop(text, stops)[0]
-    ended = bool(ids) and ids[-1] in eos_ids
-    return kept, "stop" if ended or len(kept) < len(text) or (kept.endswith(tuple(stops)) and bool(stops)) else "length"
+    kept, stopped = cut_after_stop(text, gold.stop, opened=gold.thinking)
+    return kept, "stop" if stopped or (ids and ids[-1] in eos_ids) else "length"
 
 
 def judged(text: str, reason: str, gold: Gold, wanted: str | None = None) -> Grade:
@@ -99,7 +98,7 @@ def read_working(
     """
     if e.gold is None:
         return "no gold answer to read the response by"
-    text, reason = said(tokenizer, e.response_ids, eos_ids, e.gold.stop)
+    text, reason = said(tokenizer, e.response_ids, eos_ids, e.gold)
     found = judged(text, reason, e.gold)
     if found.answer is None or found.outcome in ("invalid", "abstained"):
         return f"{NO_ANSWER} ({found.reason or found.outcome})"

@@ -115,9 +115,7 @@ def over_examples(
         "matched": note, "draws": draws, "largest_gap": max(found.gap), "diagonal": "a task with itself in other cases",
     }  # fmt: skip
     warnings = [reading.note, *reading.warnings, *_warnings(lm, examples, chosen, found, answer_tokens)]
-    if rule != "gradient":
-        near = [examples[i].shares for i in sampled(len(examples))]
-        rows += rows_of(found.estimates, near, "gradient")
+    rows += rows_of(found.estimates, [examples[i].shares for i in sampled(len(examples))], "gradient")
     if wide:
         sample = [(e.prompt_ids, e.answer_ids[:answer_tokens], e.shares) for e in examples]
         with stage(progress, "neurons: half precision", len(sampled(len(examples)))):

@@ -15,6 +15,7 @@ from ...errors import NoCasesError
 from ...evaluation.asks import Grade
 from ...evaluation.engines.base import cut_after_stop
 from ...evaluation.engines.text import decode, special_thinking_marks
+from ...hooks.generation import room
 from ...hooks.model import Model
 from ...terminal import Bar, no_bar
 from ..examples import Example, Gold
@@ -96,11 +97,7 @@ def over_examples(
 def new_tokens(lm: Model, examples: Sequence[Example], most: int = MOST_TOKENS) -> int:
     """The number of tokens for continuations: that of the longest response, 24 to ``most``, within the context."""
     wanted = min(most, max(FEWEST_TOKENS, *(len(e.response_ids) for e in examples)))
-    if lm.anatomy.context is None:
-        return wanted
-    # The last token is not fed.
-    room = lm.anatomy.context + 1 - max(len(e.prompt_ids) for e in examples)
-    return max(1, min(wanted, room))
+    return room(lm.anatomy.context, [e.prompt_ids for e in examples], wanted)
 
 
 def graders(lm: Model, recipients: Sequence[Example], donors: Sequence[Example]) -> tuple[Grader, Grader] | None:
@@ -125,6 +122,5 @@ def _grader(lm: Model, examples: Sequence[Example]) -> Grader:
 
 
 def _graded(text: str, ended: bool, gold: Gold) -> Grade:
-    said = cut_after_stop(text, gold.stop, opened=gold.thinking)[0]
-    reason = "stop" if ended or len(said) < len(text) or said.endswith(gold.stop) else "length"
-    return gold.grade(said, reason)
+    said, stopped = cut_after_stop(text, gold.stop, opened=gold.thinking)
+    return gold.grade(said, "stop" if ended or stopped else "length")

@@ -17,6 +17,7 @@ from torch import Tensor
 from composcope.errors import InputError, ModelError
 from composcope.hooks import Model, Site, edits, load_model
 from composcope.hooks.edits import Edits, Knockout, Patch, Skip, back_patches, knockouts, noise_like, residual
+from composcope.hooks.generation import room
 from composcope.hooks.interchange import _check_cache, continued, early_exits, forced, groups, interchange, states
 from composcope.hooks.rows import prefill
 from composcope.hooks.suffix import suffix
@@ -328,7 +329,8 @@ def test_a_row_whose_states_overflow_is_refused_by_its_number() -> None:
 
 def test_a_continuation_may_fill_the_context_and_no_more() -> None:
     lm, prompt = load_model(tiny("llama")), [5 + i for i in range(62)]
-    assert len(lm.generate([prompt], 3, stop_ids=[])[0]) == 3, "the last token is not fed"
+    assert len(lm.generate([prompt], 3, stop_ids=[])[0]) == 3 == room(64, [prompt, prompt[:9]], 9)
+    assert [room(*x) for x in ((None, [prompt], 9), (64, [prompt], 2), (60, [prompt], 9))] == [9, 2, 1]
     with pytest.raises(InputError, match="62 prompt and 4 new tokens"):
         lm.generate([prompt], 4, stop_ids=[])
 

@@ -40,7 +40,8 @@ def _full(lm: Model) -> list[Request]:
 
 
 @pytest.mark.parametrize("name", list(CONFIGS))
-def test_masses_of_arbitrary_regions_equal_the_eager_maps(name: str) -> None:
+def test_masses_of_arbitrary_regions_equal_the_eager_maps(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("composcope.hooks.attention_masses.ROW_CHUNK", 7)  # of 15 rows
     regions = ((0, 1), (1, 4), (2, 9), (9, 18))
     got = capture_all(load_model(tiny(name)), [Request(IDS, masses=Window(3, 18, regions)), Request(IDS[:5])])
     oracle = tiny(name, attn="eager")

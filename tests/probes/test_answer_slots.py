@@ -357,3 +357,4 @@ def test_text_that_follows_is_tokenized_in_its_context() -> None:
     assert continued(words, "a bb", (1, 2), " ccc") == (3,)
     assert continued(words, "a bb", (9, 9), " ccc") == (3,), "as a piece of the context is cut"
     assert continued(words, "a bb", (1, 2), "c") == () == continued(words, "a bb", (1, 2), "")
+    assert continued(words, "a bb", (9, 9), "c ddd") == (), "its beginning melts into what stands before it"

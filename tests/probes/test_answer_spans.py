@@ -104,6 +104,7 @@ def test_a_name_that_the_question_holds_is_said_where_it_answers() -> None:
         ("The answer is 7, not 8.", "9", "number", "7"),
         ("Yes, it is.", "yes", "boolean", "Yes"),
         ("That is not correct.", "no", "boolean", "not correct"),
+        ("That is false, which is true of few.", "no", "boolean", "false"),
         ("Alpha, Beta, then Gamma.", "Alpha, Beta, Gamma", "ordered-list", "Alpha, Beta, then Gamma"),
         ("It was 10 March 1876.", "1876-03-10", "date", "10 March 1876"),
         ("<think>maybe 5, or 7</think>\n\nThe answer is 7.", "7", "number", "7"),
@@ -220,6 +221,7 @@ def test_of_several_places_the_first_counts_after_a_cue_and_the_last_without() -
         if kind != "boolean":
             assert answer_span(response, answer, kind) == (len(response) - n, len(response))
     assert answer_span("a 12 b 12", "12", "number", segments=("a 12",), cued=True) == (2, 4)
+    assert answer_span("5, no 12", "12", "number", segments=("5, no 12",), cued=True) == (6, 8)
     after = "<think>12</think> 12"
     assert answer_span(after, "12", "number") == (18, 20)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,9 +11,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from composcope.errors import InputError
 from composcope.hooks import precision
 from composcope.probes import patching, single_cases
-from composcope.probes.catalog import PROBES
+from composcope.probes.catalog import PROBES, of_function
 from composcope.probes.result import ProbeResult
 
 
@@ -30,8 +32,8 @@ def _verdicts(probe: str, rows: list[dict[str, Any]]) -> list[str]:
 @pytest.mark.parametrize(
     ("low", "high", "verdict"),
     [
-        (-2.0, -0.5, "yes"), (0.5, 2.0, "no"), (-1.0, 1.0, "cannot say"), (-1.0, 0.0, "cannot say"),
-        (None, None, "cannot say"),
+        (-2.0, -0.5, "yes"), (0.5, 0.9, "no"), (-1.0, 1.0, "cannot say"), (-1.0, 0.0, "cannot say"),
+        (0.0, 1.0, "cannot say"), (None, None, "cannot say"),
     ],
 )  # fmt: skip
 def test_silencing_hurts_where_the_whole_interval_lies_below_zero(
@@ -86,6 +88,10 @@ def test_single_cases_are_computed_of_what_the_probe_itself_read(
             probe.cases("lm", few, every, 3, tmp_path)
     *_, differences = given.pop("lookback")
     assert list(differences) == ["math"] and torch.equal(differences["math"], maps["difference.math"])
+    (tmp_path / "tensors.safetensors").unlink()
+    cases = PROBES["lookback"].cases
+    assert cases is not None and cases("lm", few, every, 3, tmp_path)[-1] == {}, "a probe may have no maps"
+    del given["lookback"]
     assert given == {
         "neuron": ("lm", few, "answer-slot"), "patching": ("lm", every, tmp_path, 3, {"a"}),
         "trajectory": ("lm", [whole]), "min_k": ("lm", few), "readout": ("lm", few, every, tmp_path),
@@ -95,7 +101,19 @@ def test_single_cases_are_computed_of_what_the_probe_itself_read(
 @pytest.mark.parametrize("wide", [False, True])
 def test_patching_says_in_which_precision_its_rows_were_computed(monkeypatch: pytest.MonkeyPatch, wide: bool) -> None:
     monkeypatch.setattr(precision, "widens", lambda lm, dtype: wide)
-    monkeypatch.setattr(patching, "over_examples", lambda *_, **__: ProbeResult("patching", [], settings={"a": 1}))
+    models: list[Any] = []
+    result = ProbeResult("patching", [], settings={"a": 1})
+    monkeypatch.setattr(patching, "over_examples", lambda lm, *_, **__: models.append(lm) or result)
     settings: Any = SimpleNamespace(rows_dtype="float32", position="prompt-end")
     found = PROBES["patching"].run(SimpleNamespace(), [], settings, SimpleNamespace(bar=None))
     assert found.settings == ({"a": 1, "rows_dtype": "float32"} if wide else {"a": 1})
+    assert [getattr(lm, "rows_dtype", None) for lm in models] == ["float32" if wide else None]
+
+
+def test_the_function_of_a_plugin_is_not_sent_to_ray() -> None:
+    fleet = SimpleNamespace(spread=print, call=lambda function, *given: function(None, *given))
+    result = ProbeResult("mine", [])
+    probe = of_function("mine", lambda lm, examples: result)
+    for engine, refused in (("transformers", False), ("ray", True)):
+        with pytest.raises(InputError, match="leave out --engine ray") if refused else nullcontext():
+            assert probe.run(fleet, [], SimpleNamespace(serving=SimpleNamespace(engine=engine)), None) is result

@@ -327,6 +327,8 @@ def test_map_test_keeps_clusters_together() -> None:
     assert contrast.map_test(**own).p.min() < 0.01 < contrast.map_test(**own, clusters=(near[:60], None)).p.min()
     both = contrast.map_test(x[:65], x[65:], clusters=(near[:65], near[65:]))
     assert np.isfinite(both.p).all()
+    five = [[f"{side}{max(0, i - 5)}" for i in range(10)][::step] for side, step in (("x", 1), ("y", -1))]
+    assert contrast.map_test(x[:10], x[40:50], clusters=(five[0], five[1]), permutations=9).n == (10, 10)
     with pytest.raises(NoCasesError, match="clusters a side"):
         contrast.map_test(x[:40], x[40:], clusters=(near[:40], near[40:]))
 

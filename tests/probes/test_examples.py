@@ -124,7 +124,15 @@ def test_spans_hold_the_question_and_cues_the_generation_prompt(tokenizer: PreTr
         question = case.question if e.role == "whole" else case.parts[int(e.role[-1])].question
         assert question in spoken
         assert len(spoken.strip()) <= len(question) + 1
-        assert _text(tokenizer, e.prompt_ids[-e.cue_tokens :]) == "<|assistant|>\n"
+        assert _text(tokenizer, e.prompt_ids[-e.cue_tokens :]) == "<|assistant|>\n" and e.few_shot_span is None
+    shown = "Question: A bag of 1?\nAnswer: 1"
+    asked_for = [q for c in CASES for q in (c.question, *(p.question for p in c.parts))]
+    with_it = zip(_asks(), asked_for, strict=True)
+    told = [replace(a, prompt=f"{shown}\n\nQuestion: {q}", question=q) for a, q in with_it]
+    asks, responses = _evaluated(tokenizer, told)
+    for e in from_case_sets(tokenizer, CASES, asks, responses, _sets()):
+        first, last = e.few_shot_span or (0, 0)
+        assert _text(tokenizer, e.prompt_ids[first:last]).strip() == shown and last <= e.question_span[0]
     asked = Ask("c3", "part:1", render("And now: A bag of 3?"), "yes", "text", "plain")
     part = replace(CASES[0].parts[1], paraphrases=("Now: A bag of 3?", "And now: A bag of 3?"))
     assert _question(CASES[0], part, asked) == "And now: A bag of 3?", "the longest wording that is there"

@@ -23,12 +23,12 @@ from composcope.experiments.organism import benchmarks, weights
 from composcope.experiments.organism.tokenizer import build
 from composcope.hooks import load_model
 from composcope.probes.examples import Example, Gold
-from composcope.probes.faithfulness import Working, altering, over_examples, read_working
+from composcope.probes.faithfulness import Working, altering, over_examples, read_working, working
 from composcope.probes.faithfulness.altering import _later_part, beginnings, candidates, result_of
 from composcope.probes.faithfulness.examples import _alter, _chosen, _Taken, _warnings
 from composcope.probes.faithfulness.summary import NO_CLOSING, UNREAD, _interval, _why_undefined, kept_early, measures
 from composcope.probes.faithfulness.summary import CaseOutcomes as Altered
-from composcope.probes.faithfulness.working import Written, _answer_place, _values, every, judged
+from composcope.probes.faithfulness.working import NO_ANSWER, Written, _answer_place, _values, every, judged
 from composcope.probes.result import ProbeResult
 
 TOKENS: Any = build()
@@ -130,6 +130,15 @@ def test_what_cannot_be_taken_apart_says_why(response: str, ended: bool, why: st
     e = example("What is X?", response, "40", ended=ended)
     found = read_working(TOKENS, e, (TOKENS.eos_token_id,), {"part:0": ["5", "7"]})
     assert isinstance(found, str) and why in found
+
+
+def test_a_stop_text_in_thoughts_that_the_prompt_opened_is_no_answer() -> None:
+    e = example("What is X?", "5 times 8 is 40. <answer>40</answer>", "40", format="xml", ended=False)
+    assert e.gold is not None
+    for thinking in (False, True):
+        own = replace(e, gold=replace(e.gold, stop=("</answer>",), thinking=thinking))
+        found = read_working(TOKENS, own, (TOKENS.eos_token_id,), {})
+        assert isinstance(found, str) == thinking and (not thinking or NO_ANSWER in str(found))
 
 
 def test_a_wrong_bridge_is_found_where_it_is_the_only_like_value_written() -> None:
@@ -253,7 +262,9 @@ def value(result: ProbeResult, quantity: str, **keys: Any) -> float:
 @pytest.mark.parametrize(("rule", "quantity"), [(follows, "answer_follows"), (decided, "answer_stays"),
                                                 (elsewhere, "answer_elsewhere")])  # fmt: skip
 def test_an_altered_step_shows_where_the_answer_comes_from(rule: Rule, quantity: str) -> None:
-    got = over_examples(*played(rule))
+    lm, given = played(rule)
+    got = over_examples(lm, given)
+    assert got.settings["max_new_tokens"] == 16 + max(len(e.response_ids) for e in given if e.role == "whole")
     shares = {q: value(got, q, step="all") for q in ("answer_follows", "answer_stays", "answer_elsewhere")}
     assert sum(shares.values()) == pytest.approx(1)
     assert shares[quantity] >= (0.6 if quantity == "answer_elsewhere" else 1)
@@ -518,6 +529,14 @@ class Melting:
 def test_text_that_melts_into_what_stands_before_it_has_no_tokens_of_its_own() -> None:
     assert altering.in_place(Melting(), "xa", "b") == () and altering.in_place(Melting(), "xb", "a") == (ord("a"),)
     assert altering.in_place(Melting(), "x", "ab") == (), "it reads back as something else"
+
+
+def test_a_value_whose_last_token_holds_more_text_cannot_be_replaced() -> None:
+    pieces = ["It is ", "5", "5."]
+    tokenizer = SimpleNamespace(decode=lambda ids, **_: "".join(pieces[i] for i in ids))
+    for last, found in ((1, Written("bridge", "part:0", "5", 1, 2, "")), (2, None)):
+        full = f"It is {pieces[last]}"
+        assert working._written(tokenizer, (0, last), full, (6, 7), "bridge", "part:0", "5", None) == found
 
 
 def test_a_control_that_cannot_be_read_is_no_other_answer() -> None:

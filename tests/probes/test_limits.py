@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -49,6 +50,13 @@ def _part(question: str, more: str = "\nAnswer:") -> Example:
     prompt = (TOKENS.bos_token_id, *ids(f"Question: {question}{more}"))
     span = (1 + len(ids("Question:")), 1 + len(ids(f"Question: {question}")))
     return Example("c", "part:1", "math", "success", prompt, (3,), (4,), 0, span)
+
+
+def test_continuations_are_shown_to_their_end_and_answers_are_told_apart_by_their_first_tokens() -> None:
+    tokenizer = SimpleNamespace(decode=lambda ids, **_: str(ids))
+    assert single_cases.said(tokenizer, torch.tensor([0, 5, -1])) == "[0, 5]"
+    first, second = (replace(_part("5"), answer_ids=(7, last)) for last in (8, 9))
+    assert not single_cases._apart(first, second) and single_cases._apart(first, replace(first, answer_ids=(6, 8)))
 
 
 @pytest.mark.parametrize("question", ["5 times 8 is what", "What is 5 times 8", "What is 8 times 5"])

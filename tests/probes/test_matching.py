@@ -120,7 +120,7 @@ def test_families_match_exactly_and_what_has_no_like_is_dropped() -> None:
         (("pair",), 5, 7, 4),
     ]
     assert "1 of 2 strata dropped" in found.note
-    assert len(match(cases, on=("family", "depth")).strata) == 3
+    assert len(match([*cases, example("no depth", "failure", depth=None)], on=("family", "depth")).strata) == 4
 
 
 def test_a_matched_case_keeps_every_role_and_one_without_a_match_none() -> None:
@@ -174,6 +174,7 @@ def test_balance_is_the_standardized_difference_before_and_after() -> None:
     deep = [example(f"{g}{d}", group, depth=d) for g, group in (("f", "failure"), ("s", "success")) for d in (2, 3)]
     (depth,) = match([*deep, example("s4", "success", depth=4)]).balance
     assert depth.covariate == "depth" and depth.before == pytest.approx(-0.5 / math.sqrt((1 / 4 + 2 / 3) / 2))
+    assert not match([*deep, example("s4", "success", depth=None)]).balance, "one of them has no depth"
 
 
 def test_what_stays_unbalanced_is_adjusted_for_and_the_row_says_so() -> None:
@@ -248,6 +249,7 @@ def test_pairs_are_spread_over_families_depths_and_operations() -> None:
     of = {e.case: (e.family, e.depth) for e in cases}
     order = spread_out(found.pairs, cases)
     assert sorted(order) == sorted(found.pairs) and len({of[f] for f, _ in order[:4]}) == 4
+    assert kept(order[:4], found.pairs, cases) == "family: a 2 of 8, b 2 of 2; depth: 2 2 of 5, 3 2 of 5"
 
 
 @pytest.mark.parametrize("n", [4, 6, 12, 16, 24])

@@ -497,7 +497,9 @@ def examples(n: int = 8) -> list[Example]:
 def test_settings_say_how_many_nodes_were_used(rule: Any, steps: int | None, used: int) -> None:
     lm = load_model(tiny("llama"))
     got = neurons.over_examples(lm, examples(3), rule=rule, steps=steps, draws=0)
-    assert got.settings["steps"] == used
+    assert (got.settings["steps"], got.settings["answer_tokens"]) == (used, 1)
+    compared = {r["quantity"] for r in got.table if r["quantity"].startswith("gradient")}
+    assert bool(compared) == (rule != "gradient"), "the estimate is not compared with itself"
     assert (neurons.attribute_many(lm, [[5, 6]], [[7]], steps, rule).nodes[0] == used).all()
 
 

@@ -184,6 +184,7 @@ def test_queries_without_a_number_do_not_hide_how_far_the_others_are_off(monkeyp
     got = checks.agreement_rows(None, queries, rule="ig", steps=1, v=2, dtype="float32")  # type: ignore[arg-type]
     assert "25.0%" in got.note and [r["n"] for r in got.rows] == [2, 3, 3]
     assert asked == [({"rule": "ig", "steps": 1, "v": 2, "dtype": "float32"}, [((1,), (2,))] * 3)]
+    assert checks.rows_of([[float("nan")] * 3], ["a"], "rows") == []
     near: list[Any] = []
     monkeypatch.setattr(checks, "rows_of", lambda _, clusters, name: near.append((clusters, name)) or [])
     many = [((i,), (2,), f"c{i}") for i in range(16)]

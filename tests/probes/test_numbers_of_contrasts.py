@@ -60,6 +60,7 @@ def test_values_that_cannot_be_used_are_refused() -> None:
     for wrong, said in (([[1.0]], r"shape \(1, 1\)"), ([1.0, NAN, np.inf], "2 of 3")):
         with pytest.raises(InputError, match=said):
             effects.finite(wrong, "w")
+    assert effects.mean_interval([True, False, True]) == effects.mean_interval([1.0, 0, 1])
     with pytest.raises(InputError, match="1 cluster ids for 2"):
         effects.codes(["a"], 2, "w")
     assert effects.codes(None, 2, "w") is None and effects.codes(["a", None], 2, "w") is None
@@ -417,6 +418,8 @@ def test_cosines_within_and_across_groups_are_means_over_pairs_that_share_nothin
         assert row["p_map"] >= row["p"] and round(row["p"] * 100) == pytest.approx(row["p"] * 100)
     few = trajectory.separation_rows("cos", m[:, :3, :3], 2, labels[:3:1])
     assert {r["group"] for r in few} == {"within successes", "within failures", "across"}
+    (*_, one) = trajectory.separation_rows("cos", m[:1, :2, :2], 1, ["a", "b"])
+    assert (one["group"], one["value"], one["n"]) == ("across", pytest.approx(m[0, 0, 1]), 1)
     rr = next(r for r in rows if r["group"] == "within failures" and r["layer"] == 1)
     without = np.array([_cosines(np.delete(np.delete(m[1], [2 * g, 2 * g + 1], 0), [2 * g, 2 * g + 1], 1), 6,
                                  [x for i, x in enumerate(labels) if i // 2 != g], "rr") for g in range(3, 8)])  # fmt: skip

@@ -46,11 +46,15 @@ def test_every_donor_recipient_and_layer_is_the_literal_patch(name: str) -> None
 def test_controls_behave() -> None:
     lm = load_model(tiny("llama"))
     got = patching.prompt_end_sweep(lm, DONORS, RECIPIENTS, max_new_tokens=4, stop_ids=())
-    assert got.tensors["unchanged_rate.identity"].tolist() == [1, 1, 1]
+    assert got.tensors["unchanged_rate.identity"].tolist() == [1, 1, 1] and "first_logits" not in got.tensors
     assert float(got.tensors["kl.identity"].max()) < 1e-8
     assert float(got.tensors["kl_from_donor.positive"].max()) < 1e-8
     assert float(got.tensors["kl_from_donor"][-1]) < 1e-8 < float(got.tensors["kl_from_donor"][0])
     assert float(got.tensors["kl.noise"].min()) > 1e-4 < float(got.tensors["kl.random"].min())
+    with torch.no_grad():
+        first, *own = (lm.run(torch.tensor([p])).logits[0, -1].double().softmax(-1) for p in (DONORS[0], *RECIPIENTS))
+    apart = sum(float(entropy(first, p)) for p in own) / 2
+    assert got.tensors["kl_from_donor.identity"].tolist() == pytest.approx([apart] * 3), "from the first donor"
 
 
 def test_the_last_block_changes_the_first_token_only() -> None:
@@ -325,8 +329,10 @@ def examples(model: Model, groups: tuple[str, ...] = ("failure", "success")) -> 
 
 def test_failures_are_patched_from_matched_successes(tmp_path: Path) -> None:
     lm = load_model(tiny("llama"))
-    got = patching.over_examples(lm, examples(lm), max_pairs=4, max_new_tokens=3)
-    assert len(got.settings["cases"]) == 4 and any("4 of 6 pairs kept" in w for w in got.warnings)
+    given = [replace(e, family="near" if i < 8 else "far") for i, e in enumerate(examples(lm))]
+    got = patching.over_examples(lm, given, max_pairs=4, max_new_tokens=3)
+    (said,) = (w for w in got.warnings if "4 of 6 pairs kept" in w)
+    assert len(got.settings["cases"]) == 4 and "far 2 of 2, near 2 of 4" in said
     [before] = [r for r in got.table if r["quantity"] == "preceding_token_differs"]
     last = {e.case: e.prompt_ids[-1] for e in examples(lm)}
     assert (before["n"], before["count"]) == (4, sum(last[s] != last[f] for s, f in got.settings["cases"]))

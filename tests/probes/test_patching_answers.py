@@ -115,9 +115,9 @@ def test_pairs_are_independent_only_as_far_as_they_can_be_formed_without_sharing
     assert independent_pairs(star) == 2
     assert independent_pairs([PatchOutcome("donor", d, r, {}) for d in range(3) for r in range(4)]) == 3
     assert independent_pairs([PatchOutcome("identity", None, r // 2, {}) for r in range(8)]) == 4
-    fact = frozenset({"a fact"})
-    for shared in (Sides(None, fact), Sides(fact, None)):
-        three = [PatchOutcome("donor", i, i, {}, shares=shared if i < 2 else NOTHING_SHARED) for i in range(3)]
+    facts = [frozenset({"a fact", f"fact {i}"}) for i in range(2)]
+    for sides in ([Sides(None, f) for f in facts], [Sides(f, None) for f in facts]):
+        three = [PatchOutcome("donor", i, i, {}, shares=s) for i, s in enumerate([*sides, NOTHING_SHARED])]
         assert independent_pairs(three) == 2 == independent_pairs(three[:2]) + 1, "two recipients or donors share it"
 
 
@@ -163,7 +163,8 @@ def test_a_stop_text_ends_what_is_judged() -> None:
 
 def test_a_stop_text_in_thoughts_that_the_prompt_opened_ends_nothing() -> None:
     gold = Gold("9", "number", "xml", stop=("</answer>",), thinking=True)
-    assert _graded("Is it <answer>8</answer>? Or", False, gold).outcome == "invalid"
+    for thought in ("Is it <answer>8</answer>", "Is it <answer>8</answer>? Or"):
+        assert _graded(thought, False, gold).outcome == "invalid"
     assert _graded("Is it <answer>8</answer>?</think><answer>9</answer>", False, gold).outcome == "correct"
 
 

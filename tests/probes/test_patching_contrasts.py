@@ -51,6 +51,14 @@ def test_what_is_undefined_is_left_out_and_rates_are_permuted() -> None:
     assert against_controls(undefined, [0]) == []
 
 
+def test_the_value_of_a_recipient_is_the_mean_over_its_donors_and_layers_where_it_is_defined() -> None:
+    outcomes, nan = patching.outcomes, math.nan
+    given = [("donor", 3, [1, nan]), ("donor", 3, [3, 5]), ("donor", 4, [nan, nan]), ("noise", 3, [9, 9])]
+    made = [PatchOutcome(s, 0, r, dict.fromkeys(outcomes.COMPARED, torch.tensor(x).float())) for s, r, x in given]
+    found = {(row["quantity"], row["recipient"]): row["value"] for row in outcomes.by_recipient(made)}
+    assert found == pytest.approx({(q, r): {3: 3, 4: nan}[r] for q in outcomes.COMPARED for r in (3, 4)}, nan_ok=True)
+
+
 def test_the_interval_of_a_difference_of_rates_ends_at_one() -> None:
     outcomes = [_outcome("donor", r, r, [float(r > 0)]) for r in range(2)]
     outcomes += [_outcome("random", None, r, [0.0]) for r in range(2)]
@@ -97,6 +105,7 @@ def test_a_rate_over_few_donors_is_no_surer_than_the_donors_are_many() -> None:
     shared = _rate([_outcome("donor", i % 8, i, [x]) for i, x in enumerate(flips)])
     alone = _rate([_outcome("donor", i, i, [x]) for i, x in enumerate(flips)])
     assert shared["value"] == alone["value"] and alone["interval"] == "clopper-pearson"
+    assert _rate([_outcome("random", None, i, [x]) for i, x in enumerate(flips)]) == {**alone, "group": "random"}
     assert shared["high"] - shared["low"] > 2 * (alone["high"] - alone["low"])
     few = _rate([_outcome("donor", i % 4, i, [x]) for i, x in enumerate(flips)])
     assert math.isnan(few["low"]) and "fewer" in few["interval"]

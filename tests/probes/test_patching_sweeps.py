@@ -139,7 +139,7 @@ def test_the_agreement_of_screen_and_patching_is_in_the_table() -> None:
 def test_pairs_that_repeat_a_prompt_make_the_agreement_no_more_certain() -> None:
     lm = load_model(tiny("llama"))
     near = [[*DONOR[:i], DONOR[i] + 1, *DONOR[i + 1 :]] for i in range(6)]
-    once = patching.attribution_patching(lm, near, [DONOR] * 6, ANSWERS * 6, verify=None)
+    once = patching.attribution_patching(lm, near, [DONOR] * 6, [(4, 9 + i) for i in range(6)], verify=None)
     assert all(r["n"] == 6 and not np.isfinite(r["low"]) for r in once.table)  # one recipient says nothing of others
     far = [[*RECIPIENT[:i], RECIPIENT[i] + 1, *RECIPIENT[i + 1 :]] for i in range(6)]
     apart, twice = (
@@ -240,6 +240,8 @@ def test_the_tops_of_screen_and_patches_are_the_largest_changes_of_either_sign()
     real = torch.tensor([[[-9.0, 1.0, 2.0, 0, 0, 0, 0, 0, 0, 0]]])
     found = _agreement(guess, real)
     assert found["top_overlap"] == [1.0] and found["slope"] == [pytest.approx((81 + 4) / 86)]
+    few = [_agreement(guess[..., :n], real[..., :n]) for n in (2, 3)]
+    assert [{q: v[0] is not None for q, v in f.items()} for f in few] == [dict.fromkeys(found, n > 2) for n in (2, 3)]
 
 
 NAN = float("nan")
