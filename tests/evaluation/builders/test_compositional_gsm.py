@@ -423,6 +423,8 @@ def test_what_a_bin_of_magnitudes_lacks_is_given_to_the_emptiest_of_the_others()
         with pytest.raises(NoCasesError, match=f"size is {size}, but 15 pairs"):
             compositional_gsm._match_magnitudes(given, items, size, rng)
     assert len(compositional_gsm._match_magnitudes(given, items, 15, rng)[0]) == 15
+    chosen, surplus = compositional_gsm._match_magnitudes(pairs(2, 3), items, None, rng)
+    assert (len(chosen), len(surplus)) == (1, 1), "two of one bin are never in proportion, and one pair is made"
 
 
 def _reviewed() -> list[Any]:
