@@ -328,6 +328,8 @@ def test_items_that_few_samples_solve_are_queued_and_a_person_settles_them(engin
             review.settle(cases, [{**edit, **wrong}])
     with pytest.raises(InputError, match="decision is 'maybe'"):
         review.settle(cases, [{**edit, "decision": "maybe"}])
+    with pytest.raises(InputError, match="two records decide about it"):
+        review.settle(cases, [edit, {**edit, "decision": "drop"}])
 
 
 def test_samples_are_graded_as_the_part_that_is_reviewed_is(engine) -> None:
