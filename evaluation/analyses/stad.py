@@ -22,7 +22,7 @@ from .base import Analysis, Source, first_repeats
 
 def scaffolded_items(source: Source) -> list[Scaffolded]:
     """Every item of a run with its minimum scaffolding."""
-    return [Scaffolded.of(item, source.cases or None) for item in counting.items(source.rows)]
+    return [Scaffolded.of(item, source.cases) for item in counting.items(source.rows)]
 
 
 def bottlenecks_by_size(sources: Sequence[Source]) -> Analysis:

@@ -19,8 +19,9 @@ data set: ``question``, ``label`` (or ``answer``; text, a number, or the text of
 
 import ast
 import math
+import operator
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -138,11 +139,11 @@ def boxed(solution: str) -> str | None:
 
 
 _MULTIARITH = "MultiArith.json: a JSON list of {iIndex, sQuestion, lEquations, lSolutions}"
-_SIGNS: dict[type[ast.operator], tuple[str, str]] = {
-    ast.Add: ("+", "addition"),
-    ast.Sub: ("-", "subtraction"),
-    ast.Mult: ("*", "multiplication"),
-    ast.Div: ("/", "division"),
+_SIGNS: dict[type[ast.operator], tuple[str, str, Callable[[Fraction, Fraction], Fraction]]] = {
+    ast.Add: ("+", "addition", operator.add),
+    ast.Sub: ("-", "subtraction", operator.sub),
+    ast.Mult: ("*", "multiplication", operator.mul),
+    ast.Div: ("/", "division", operator.truediv),
 }
 
 
@@ -200,10 +201,10 @@ def _solve(node: ast.expr, steps: list[tuple[str, str, Fraction]], equation: str
         return Fraction(str(value))
     if isinstance(node, ast.BinOp) and type(node.op) in _SIGNS:
         left, right = _solve(node.left, steps, equation, where), _solve(node.right, steps, equation, where)
-        sign, name = _SIGNS[type(node.op)]
+        sign, name, of = _SIGNS[type(node.op)]
         if sign == "/" and right == 0:
             raise InputError(f"{where}: lEquations {equation!r} divides by zero")
-        result = {"+": left + right, "-": left - right, "*": left * right, "/": left / right if right else left}[sign]
+        result = of(left, right)
         steps.append((f"{_text(left)} {sign} {_text(right)}", name, result))
         return result
     raise InputError(f"{where}: lEquations {equation!r} holds more than numbers and + - * /")

@@ -176,9 +176,10 @@ def _triples(value: Any, where: str) -> list[tuple[str, str, str]]:
     names = ("fact", "relation", "entity")
     if isinstance(value, dict):
         columns = [value.get(n) for n in names]
-        if not all(isinstance(c, list) for c in columns):
-            raise InputError(f"{where}: field 'evidences' lacks one of the lists {', '.join(names)}; give {TWO_WIKI}")
-        value = [list(t) for t in zip(*columns, strict=False)]
+        if not all(isinstance(c, list) and len(c) == len(columns[0] or ()) for c in columns):
+            said = f"field 'evidences' lacks one of the lists {', '.join(names)}, or they differ in length"
+            raise InputError(f"{where}: {said}; give {TWO_WIKI}")
+        value = [list(t) for t in zip(*columns, strict=True)]
     elif isinstance(value, list):
         value = [[t.get(n) for n in names] if isinstance(t, dict) else t for t in value]
     found = []

@@ -105,10 +105,11 @@ class StadItem:
     def problem(self) -> str | None:
         """Why the stages do not fit together; None if they do."""
         k = len(self.steps)
-        if k and any(s.answer is None for s in self.steps) and any(s.answer is not None for s in self.steps):
-            return f"{sum(s.answer is not None for s in self.steps)} answers for {k} sub-tasks"
+        answered = sum(s.answer is not None for s in self.steps)
         if (worded := sum(bool(s.segment.strip()) for s in self.steps)) < k:
-            return f"{k} answers for {worded} sub-tasks"
+            return f"{k} {'answers' if answered == k else 'decompositions'} for {worded} sub-tasks"
+        if 0 < answered < k:
+            return f"{answered} answers for {k} sub-tasks"
         for name, values in (("scaffolding", self.scaffolds), ("scaffolding_verification", self.checks)):
             if values and len(values) != k - 1:
                 return f"{len(values)} {name} for {k} sub-tasks; there are K-1"
@@ -150,8 +151,8 @@ def item_from_record(row: Mapping[str, Any], name: str, where: str) -> StadItem:
     segments, answers = _list(row, "sub-task", where), _list(row, "sub-task-answer", where)
     tasks, skills = _list(row, "decompositions", where), _list(row, "skill", where)
     steps = []
-    # The longer of the two lists: a length that differs is a problem to be seen, not to be cut off.
-    for i in range(max(len(segments), len(answers))):
+    # The longest of the lists: a length that differs is a problem to be seen, not to be cut off.
+    for i in range(max(len(segments), len(answers), len(tasks))):
         segment = _entry(segments, i, "segment")
         result = answers[i] if i < len(answers) and isinstance(answers[i], dict) else {}
         answer = result.get("answer") if result else (answers[i] if i < len(answers) else None)

@@ -98,7 +98,10 @@ def settle(cases: Iterable[Case], reviewed: Iterable[Mapping[str, Any]]) -> tupl
     ``keep`` leaves a case as it is, ``drop`` leaves it out, ``edit`` puts the record's ``question_2`` (with X),
     ``question`` (with the number) and ``answer`` in place. Raises ``InputError`` for anything else.
     """
-    decided = {str(r.get("case")): dict(r) for r in reviewed}
+    decided: dict[str, dict[str, Any]] = {}
+    for row in reviewed:
+        if decided.setdefault(str(row.get("case")), dict(row)) != row:
+            raise InputError(f"review of {str(row.get('case'))!r}: two records decide about it; keep one of them")
     cases = list(cases)
     if unknown := sorted(decided.keys() - {case.id for case in cases}):
         raise InputError(f"review of {unknown[0]!r}: no case has that id; give the review.jsonl of this build")

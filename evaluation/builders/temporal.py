@@ -181,16 +181,13 @@ def _word_binding(draw: DrawnFacts, rng: random.Random, shown: bool) -> Wording:
 
 def _draw_nearest(facts: Sequence[Fact], depth: int, rng: random.Random, gap: float) -> DrawnFacts | None:
     """A reference and ``depth - 1`` options whose distances to it differ by ``gap`` years."""
-    chosen = _first_spread(facts, 1, gap)
-    if not chosen:
-        return None
-    reference, options = chosen[0], []
+    options: list[Fact] = []
     for fact in facts[1:]:
-        far = abs(fact.years - reference.years)
-        if far >= gap and all(abs(far - abs(o.years - reference.years)) >= gap for o in options):
+        far = abs(fact.years - facts[0].years)
+        if far >= gap and all(abs(far - abs(o.years - facts[0].years)) >= gap for o in options):
             options.append(fact)
             if len(options) == depth - 1:
-                return DrawnFacts(tuple(options), (reference,))
+                return DrawnFacts(tuple(options), (facts[0],))
     return None
 
 

@@ -102,14 +102,14 @@ class ReplayEngine(BaseEngine):
 
     def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
         """Raises ``NotAskedError``: what is not in the journal cannot be answered."""
-        known = [(ask, self.failures.get(ask_identity(ask, self.identity))) for ask in asks]
-        missing = [ask for ask, failure in known if failure is None]
+        keys = [(ask, ask_identity(ask, self.identity)) for ask in asks]
+        missing = [ask for ask, key in keys if key not in self.failures]
         if missing:
             raise NotAskedError(
                 f"{len(missing)} asks are not in the journal (first: case {missing[0].case!r}, role "
                 f"{missing[0].role!r}); run the evaluation again with the model to complete it"
             )
-        return iter([(ask, failure) for ask, failure in known if failure is not None])
+        return iter([(ask, self.failures[key]) for ask, key in keys])
 
 
 def error_response(ask: Ask, identity: Mapping[str, str], error: str, prompt_tokens: int = 0) -> Response:

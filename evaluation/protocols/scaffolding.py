@@ -170,7 +170,7 @@ class Scaffolded:
 
     def revealed(self, k: int) -> tuple[str, ...]:
         """The skills of steps 1..k in order, each once; none unless k > 0 and all of them are known."""
-        found = self.skills[: max(k, 0)]
+        found = self.skills[:k]
         return tuple(dict.fromkeys(found)) if len(found) == k and all(found) else ()
 
     @property

@@ -105,19 +105,20 @@ def _pair_gap(r: np.random.Generator) -> Metric | None:
 
 
 @pytest.mark.parametrize(
-    ("draw", "truth"),
+    ("draw", "truth", "widest"),
     [
-        (_conflation, 0.1 * 0.45),
-        (_delta_comp, 0.05),
-        (_independence_gap, 0.9 - 0.95 * 0.98),
-        (_code_gain, -0.05 / 0.95),
-        (_pair_gap, 0.05),
+        (_conflation, 0.1 * 0.45, 0.18),
+        (_delta_comp, 0.05, 0.95),
+        (_independence_gap, 0.9 - 0.95 * 0.98, 0.5),
+        (_code_gain, -0.05 / 0.95, 1.1),
+        (_pair_gap, 0.05, 1.4),
     ],
 )
 def test_differences_of_rates_that_a_few_cases_change_are_covered(
-    draw: Callable[[np.random.Generator], Metric | None], truth: float
+    draw: Callable[[np.random.Generator], Metric | None], truth: float, widest: float
 ) -> None:
     r = np.random.default_rng(3)
     found = [m for _ in range(120) if (m := draw(r)) is not None and m.low is not None and m.high is not None]
     covered = [m.low <= truth + 1e-9 and truth - 1e-9 <= m.high for m in found]  # type: ignore[operator]
     assert len(found) > 60 and np.mean(covered) > 0.95, "draws of the cases alone covered 80 to 90 %"
+    assert np.mean([m.high - m.low for m in found]) < widest  # type: ignore[operator]

@@ -369,3 +369,6 @@ def test_pairs_of_different_lengths_are_refused_and_what_does_not_vary_over_clus
     labels = [i // 2 for i in range(12)]
     same = st.bootstrap(np.ones((12, 2)), lambda s: s[..., 0] / s[..., 1], seed=0, clusters=labels)
     assert (same.low, same.high, same.method) == (None, None, dependence.CLUSTERED)
+    for table, why in ((np.zeros((12, 2)), st.OTHER_CASES), (np.ones((4, 2)), dependence.FEW)):
+        found = st.of_others(table, lambda s: s[..., 0] / s[..., 1], [(0, 1)], labels[: len(table)])
+        assert found == st.Interval(None, None, why)

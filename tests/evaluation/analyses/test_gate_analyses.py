@@ -500,7 +500,7 @@ def test_a_case_recovers_only_where_the_other_run_judged_it() -> None:
      ("1492", None, "Columbus", "answer-type-mismatch"), ("Rome", None, "Bern", "other"),
      ("yes", "text", "perhaps", "other"), ("yes", None, "perhaps", "answer-type-mismatch"),
      ("A, B, C", None, "C, B, A", "order-or-boundary"), ("A, B, C", "ordered-list", "A, B", "lost-intermediate"),
-     ("A, B, C", "text", "A, B", "other")],
+     ("A, B, C", "text", "A, B", "other"), ("A, B, C", "ordered-list", "C, then B, then A.", "order-or-boundary")],
 )  # fmt: skip
 def test_the_type_of_an_answer_is_the_cases_own_where_a_case_is_known(
     gold: str, kind: str | None, answer: str, label: str

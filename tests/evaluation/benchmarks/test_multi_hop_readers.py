@@ -324,6 +324,11 @@ def test_a_published_file_given_as_a_case_file_is_refused_with_its_reader(tmp_pa
         ("musique", [{"id": "2hop__1_2", "input": "q", "output": [{"answer": "x"}]}], "it has id, input, output; give"),
         ("2wiki", [{**HOTPOT, "evidences": {"fact": ["A"], "relation": ["r"]}}], "lists fact, relation, entity"),
         ("hotpotqa", [HOTPOT, {"_id": "5b", "question": "q"}], ": item 1: field 'answer' is missing"),
+        (
+            "2wiki",
+            [{**HOTPOT, "evidences": {"fact": ["A", "B"], "relation": ["r"], "entity": ["C", "D"]}}],
+            "differ in length",
+        ),
         ("2wiki", [wiki(["A", "director"])], "evidences[0] is ['A', 'director']; give [subject, relation, object]"),
         ("2wiki", [wiki(["A", "director", ""])], "evidences[0]: field 'object' is ''"),
         ("2wiki", [{**HOTPOT, "evidences": "[["}], "field 'evidences' is text that is not JSON"),

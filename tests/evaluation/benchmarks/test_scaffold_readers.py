@@ -193,7 +193,9 @@ def test_a_value_inside_a_longer_number_is_not_blanked(longer: str, tmp_path: Pa
         ({"sub-task-answer": RECORD["sub-task-answer"][:1]}, "1 answers for 2 sub-tasks"),
         ({"scaffolding": ["a", "b"]}, "2 scaffolding for 2 sub-tasks; there are K-1"),
         ({"scaffolding": [None]}, "an empty scaffold"),
-        ({"sub-task": [], "sub-task-answer": []}, "1 scaffolding for 0"),
+        ({"sub-task": [], "sub-task-answer": []}, "2 decompositions for 0 sub-tasks"),
+        ({"sub-task": [], "sub-task-answer": [], "decompositions": []}, "1 scaffolding for 0"),
+        ({"decompositions": [*RECORD["decompositions"], "Are any left?"]}, "3 decompositions for 2 sub-tasks"),
     ],
 )
 def test_stages_that_do_not_fit_are_seen_and_never_cut(tmp_path: Path, change: dict[str, Any], problem: str) -> None:

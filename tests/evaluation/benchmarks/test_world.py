@@ -322,6 +322,11 @@ def test_the_page_about_the_benchmark_counts_its_families_as_they_are() -> None:
         assert re.search(rf"\b{count:,}\b", page), count
 
 
+def test_what_holds_units_and_what_has_them_are_asked_in_their_own_words() -> None:
+    asked_for = [PARTS[atom].question for atom in ("days:week", "legs:spider")]
+    assert asked_for == ["How many days are there in a week?", "How many legs does a spider have?"]
+
+
 def test_a_part_knows_its_relation() -> None:
     part: Part = PARTS["country-of-capital:paris"]
     assert (part.question, part.answer, part.skill) == (

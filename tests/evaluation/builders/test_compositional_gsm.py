@@ -328,6 +328,8 @@ def test_items_that_few_samples_solve_are_queued_and_a_person_settles_them(engin
             review.settle(cases, [{**edit, **wrong}])
     with pytest.raises(InputError, match="decision is 'maybe'"):
         review.settle(cases, [{**edit, "decision": "maybe"}])
+    with pytest.raises(InputError, match="two records decide about it"):
+        review.settle(cases, [edit, {**edit, "decision": "drop"}])
 
 
 def test_samples_are_graded_as_the_part_that_is_reviewed_is(engine) -> None:
@@ -423,6 +425,8 @@ def test_what_a_bin_of_magnitudes_lacks_is_given_to_the_emptiest_of_the_others()
         with pytest.raises(NoCasesError, match=f"size is {size}, but 15 pairs"):
             compositional_gsm._match_magnitudes(given, items, size, rng)
     assert len(compositional_gsm._match_magnitudes(given, items, 15, rng)[0]) == 15
+    chosen, surplus = compositional_gsm._match_magnitudes(pairs(2, 3), items, None, rng)
+    assert (len(chosen), len(surplus)) == (1, 1), "two of one bin are never in proportion, and one pair is made"
 
 
 def _reviewed() -> list[Any]:

@@ -499,6 +499,9 @@ def test_a_key_that_cannot_be_sent_is_refused_at_once_and_not_shown(
     assert "0123456" not in str(raised.value)
     with pytest.raises(InputError, match="the API key"):
         engine_at(server, api_key=key)
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(InputError, match="OPENAI_API_KEY: the key holds"):
+        HttpEngine("https://api.openai.com/v1", "m")
     assert server.requests == []
 
 
@@ -512,6 +515,8 @@ def test_a_placeholder_for_a_key_changes_no_answer(serve: Serve, make_ask: Calla
     server = serve(lambda c, _: reply(c, completion("EMPTY or 6")))
     for key in (None, "6"):
         assert one(engine_at(server, api_key=key), make_ask()).text == "EMPTY or 6"
+    server.behave = lambda c, _: reply(c, b'{"error": {"message": "EMPTY field"}}', "400 Bad Request")
+    assert "EMPTY field" in str(one(engine_at(server, api_key=None), make_ask()).error)
 
 
 def test_escape_sequences_of_a_server_are_written_out_in_errors_and_names(

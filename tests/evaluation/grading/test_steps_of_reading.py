@@ -388,6 +388,12 @@ def test_a_step_of_reading_gives_what_a_reader_would_say(step: Any, given: tuple
 
 OUTCOMES: list[tuple[str, str, str, dict[str, Any], tuple[str, str | None, str | None]]] = [
     ("number", "12", "I see nothing here", {}, ("invalid", None, "no-answer")),
+    ("number", "12", "Answer: 12\nSo the final answer is: as shown above", {}, ("correct", "numeric", None)),
+    ("number", "3", "```python\nx = 3\nprint(x)\n```", {}, ("invalid", None, "program without output")),
+    ("text", "Paris", "It is Paris. Actually, it is a large city.", {}, ("invalid", None, "corrected")),
+    ("text", "Paris", '{"arguments": "none", "answer": "Paris"}', {}, ("correct", "exact", None)),
+    ("text", "Rome", "Ann Lee was born in Rome. That is unclear.", {"question": "Ann Lee was born in Rome. Where did she die?"}, ("invalid", None, "named in passing")),
+    ("number", "1", "1 %", {"question": "How many are left?"}, ("invalid", None, "two readings")),
     ("number", "12", "3 x 4", {}, ("invalid", None, "expression without a result")),
     ("number", "12", "more than 12", {}, ("incorrect", None, "bound")), ("number", "9", "more than 12", {}, ("incorrect", None, "bound")),
     ("number", "12", "12 or 13", {}, ("incorrect", None, "hedged")), ("number", "9", "at least 12", {}, ("incorrect", None, "bound")),

@@ -79,6 +79,8 @@ def test_code_gain_is_relative_to_answers_in_words() -> None:
     none = [Graded(c, r, "incorrect") for c in "ab" for r in ("part:0", "part:1", "whole", "code")]
     undefined = find(metrics_from_rows(none, "reasoning-gap").metrics, "code_gain")
     assert undefined is not None and undefined.value is None
+    ran = find(metrics_from_rows(none, "reasoning-gap").metrics, "code_refused", prompt="code")
+    assert ran is not None and str(ran.note).endswith("the sandbox did not run"), "nothing is said of failures"
 
 
 def test_programs_that_the_sandbox_did_not_run_are_counted_apart_from_those_that_failed() -> None:

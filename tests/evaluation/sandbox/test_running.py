@@ -205,8 +205,9 @@ def test_the_last_printed_line_is_the_answer_where_the_entry_function_came_to_no
     for called, value, answer in ((True, None, "7"), (False, 5, "7"), (True, 5, 5)):
         reply = {"called": called, "value": value, "printed": "6\n7\n", "variables": {"n": 1}}
         assert result_of(reply).value == answer and result_of(reply).variables == {"n": 1}
-    for value in (None, math.nan):
-        assert result_of({"called": True, "value": value, "printed": "", "variables": {}}).reason == "no-answer"
+    for called, value, why in ((True, None, "to None"), (True, math.nan, "to nan"), (False, 5, "no function solution")):
+        nothing = result_of({"called": called, "value": value, "printed": "", "variables": {}})
+        assert nothing.reason == "no-answer" and why in str(nothing.detail)
 
 
 def test_values_are_written_as_answers_are() -> None:
