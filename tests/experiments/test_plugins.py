@@ -108,6 +108,8 @@ def test_a_plugin_that_was_edited_is_loaded_again_and_replaces_what_it_defined(t
     [
         ("3", "probe three: returned int"),
         ("ProbeResult('three', 5)", "probe three: table is no list"),
+        ("ProbeResult('three', [])", "probe three: has neither rows nor tensors"),
+        ("ProbeResult('three', [{'quantity': 'x', 'n': 3}])", "row 0 of its table has no 'group', 'value'"),
         ("ProbeResult('three', [], values=[('a', 1.0)])", "probe three: values is no list"),
         ("ProbeResult('three', [], {'h': [1.0]})", "probe three: tensor 'h' is of type list"),
         ("ProbeResult('three', [], {'h': zeros(2, 3)}, {'h': ('example',)})", r"tensor 'h' of shape \(2, 3\)"),
