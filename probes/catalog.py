@@ -75,7 +75,7 @@ def of_function(name: str, function: Callable[..., Any]) -> Probe:
             kind = type(found).__name__
             raise InputError(f"probe {name}: returned {kind}; a probe returns a composcope.probes.ProbeResult")
         if not found.table and not found.tensors:
-            raise InputError(f"probe {name}: has neither rows nor tensors; give a row for each quantity and group of cases")
+            raise InputError(f"probe {name}: has neither rows nor tensors; give a row for each quantity and group")
         for i, row in enumerate(found.table):
             if lacking := [column for column in ("quantity", "group", "n", "value") if column not in row]:
                 raise InputError(f"probe {name}: row {i} of its table has no {', '.join(map(repr, lacking))}; add it")

@@ -112,7 +112,7 @@ def test_patching_says_in_which_precision_its_rows_were_computed(monkeypatch: py
 
 def test_the_function_of_a_plugin_is_not_sent_to_ray() -> None:
     fleet = SimpleNamespace(spread=print, call=lambda function, *given: function(None, *given))
-    result = ProbeResult("mine", [])
+    result = ProbeResult("mine", [{"quantity": "x", "group": "all", "n": 1, "value": 2.0}])
     probe = of_function("mine", lambda lm, examples: result)
     for engine, refused in (("transformers", False), ("ray", True)):
         with pytest.raises(InputError, match="leave out --engine ray") if refused else nullcontext():
