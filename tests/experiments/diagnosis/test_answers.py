@@ -184,7 +184,7 @@ def test_parts_of_variants_are_asked_behind_the_context_and_compared_with_the_wh
     good = [heard(case, {"whole": case.answer, role: case.answer}), heard(case, {"whole": case.answer, role: other})]
     far = heard(replace(case, family="far"), {"whole": case.answer, role: other})
     lucky = heard(variant, {"whole": case.answer, role: other})  # it may have the same fault
-    found = behaviour.behaviour(failing, successes=[*good, far, lucky])
+    found = behaviour.behaviour([*failing, lucky], successes=[*good, far, lucky])
     assert found.behind == {"part:1": Behind(True, Tally(2, 3), Tally(1, 3), Tally(1, 2), own_wrong=True)}
     open = replace(failing[1].grades[role], outcome="invalid")
     unjudged = replace(failing[1], grades={**failing[1].grades, role: open})
@@ -333,6 +333,7 @@ def test_an_operation_is_wrong_where_another_one_is_written_or_another_result_be
         forced = {"whole:given:1": f" {said} {b} is {result}", "whole:given:2": f" is {result}"}
         found = behaviour.behaviour([heard(case, {"whole": f"{a} {case.operation} {b} is 998"} | forced)])
         assert (found.operands_right, found.operation_wrong) == (Tally(1, 1), Tally(wrong, 1)), (said, result)
+        assert found.mended["operands"] == Tally(int(result == right), 1)
 
 
 def test_a_working_behind_other_words_is_read_where_it_stands() -> None:
