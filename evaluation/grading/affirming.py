@@ -35,6 +35,14 @@ _PAIRS = (
 _OPPOSITES = {frozenset(ENDING.sub("", word) for word in pair.split()) for pair in _PAIRS.split(", ")}
 _REASON = re.compile(r"[,;:]|\s(?:because|since|due\s+to|so|as(?=\s(?:it|they|he|she|there)\b))\b", re.IGNORECASE)
 _NON = re.compile(r"\bnon-?([a-z]{3,})")
+_DOES = re.compile(r"\W*d(?:oes|id)\b", re.IGNORECASE)
+_ITS_OWN = re.compile(r"\W*(?:(?:so|yes|no)\W+)?(?:it|he|she|they|this|that|its|his|her|their)\b", re.IGNORECASE)
+_NOT_ONE = re.compile(
+    r"(?:nobody|none|no|every\w*|some\w*|all|most|many|few|both|another"
+    r"|the\s(?:\w+est|most|least|first|second|third|last|next|previous|other|former|latter))\b",
+    re.IGNORECASE,
+)
+"""No name, and no kind of thing, that may stand for the one a question describes."""
 _PRONOUN = re.compile(r"\W*(?:(?:so|yes|no|actually)\W+)?(?:it|he|she|they|both|this|these|those)\b", re.IGNORECASE)
 _VERBS = frozenset(
     "is are was were do does did can could will would has have had cannot cant isnt arent wasnt werent dont doesnt "
@@ -75,12 +83,12 @@ _CITY_OF = re.compile(r"\b(?:city|town|state|island|country|planet|river)\s(?:of
 """The kind of what is named after it: "the city of Nice"."""
 _SUBJECT_OF_A_KIND = re.compile(
     r"\A\W*(?P<verb>(?:is|are|was|were|does|did|do|can|could|has|have|had)\s)the\s"
-    r"(?:(?!(?:of|in|by|from|at|on|to|for|with|and|or|than|that|which|who|whose)\b)[a-z]+\s){1,3}?"
-    r"(?:with\s(?:the\s)?(?:chemical\s)?(?:symbol|name|number|code)\s|(?:named|called)\s)?(?=(?-i:[A-Z])|\d)",
+    r"(?:(?!(?:of|in|by|from|at|on|to|for|with|and|or|than|that|which|who|whose)\b)(?-i:[a-z]+)\s){1,3}?"
+    r"(?:(?P<with>with\s(?:the\s)?(?:chemical\s)?(?:symbol|name|number|code)\s)|(?:named|called)\s)?(?=(?-i:[A-Z])|\d)",
     re.IGNORECASE,
 )
 """The same before the subject: "Is the element with the symbol Cu a metal?", "Is the number 7 prime?", not "Is the
-author of Emma alive?"."""
+author of Emma alive?", nor "Is the Great Wall visible?"."""
 _OF_ONE = re.compile(
     r"\W*(?i:is|was|does|did|can|has)\s(?:(?:the|this|that|his|her|its|their)\s[a-z]|[A-Z]\w*'s\s)"
     r"(?!.*(?:[,:]|\b(?:and|or|both|than|as)\b))"
@@ -145,7 +153,7 @@ def affirms(text: str, question: str) -> bool | None:
         near = [s for n, s in enumerate(parts) if n < _FIRST or cues.concludes(s)]
         said = [(s, v) for s in near if (v := _of_its_subject(s, asked, names)) is not None]
     if not said and _OF_ONE.match(of_one):
-        said = [(s, v) for s in parts if (v := _of_the_one_meant(s, content(of_one), names)) is not None]
+        said = _of_the_one_meant(parts, of_one, names)
     concluded = [v for s, v in said if cues.concludes(s)]
     return concluded[-1] if concluded else said[0][1] if len({v for _, v in said}) == 1 else None
 
@@ -200,8 +208,18 @@ def _without_others(sentence: str, asked: Sequence[str]) -> str:
 
 
 def _not_non(sentence: str, asked: Sequence[str]) -> str:
-    """A sentence with "not" before what it denies in one word: "nitrogen is a nonmetal", for metal."""
-    return _NON.sub(lambda m: f"not {m[1]}" if {*content(m[1])} & {*asked} else m[0], sentence)
+    """A sentence with "not" before what it denies in one word: "nitrogen is a nonmetal", for metal.
+
+    It has the word as the question does if that asks about the nonmetal, and where it has "metal" as well.
+    """
+
+    def denied(m: re.Match[str]) -> str:
+        if {*content(f"non{m[1]}")} & {*asked}:
+            return f"non{m[1]}"
+        apart = {*content(m[1])} & {*asked} and not re.search(rf"(?<!non)(?<!non-)\b{m[1]}", sentence, re.IGNORECASE)
+        return f"not {m[1]}" if apart else m[0]
+
+    return _NON.sub(denied, sentence)
 
 
 def _not_fronted(sentence: str) -> str:
@@ -279,20 +297,31 @@ def _of_its_subject(sentence: str, asked: Sequence[str], names: set[str]) -> boo
     return denials == 0 if about or ended or same else None
 
 
-def _of_the_one_meant(sentence: str, asked: Sequence[str], names: set[str]) -> bool | None:
-    """What a sentence says of a name, or of the kind of thing, that stands in place of what the question describes.
+def _of_the_one_meant(parts: Sequence[str], question: str, names: set[str]) -> list[tuple[str, bool]]:
+    """What sentences say of a name, or of the kind of thing, that stands in place of what a question describes.
 
-    "Lima is not a port." for "Is the capital of Peru a port?"; "Peru is a port." says nothing of its capital.
+    "Lima is not a port." for "Is the capital of Peru a port?"; "Peru is a port." says nothing of its capital. Nor does
+    "Lima is a port." where another sentence may be about another city.
     """
-    m = _IT_IS_SO.fullmatch(sentence)
-    denying = _DENYING - {*asked}
-    if m is None or {t.word for t in tokens(sentence)} & (_OPEN | _DOUBTING):
-        return None
-    name, rest = content(m["name"]), [w for w in content(m["rest"]) if w not in denying]
-    denials = sum(t.word in denying for t in tokens(sentence))
-    fits = 0 < len(rest) < len(asked) and rest == [*asked[-len(rest) :]] and denials < 2
-    new = not {*name} & {*asked, *denying} and re.match(r"(?:[Tt]he|[Aa]n?)\s|[A-Z]", m["name"])
-    return denials == 0 if fits and name and (new or name == [*asked[:1]]) and not {*name} & names else None
+    asked, found, about = content(question), [], set[str]()
+    denying, kind = _DENYING - {*asked}, _SUBJECT_OF_A_KIND.match(question)
+    for sentence in parts:
+        m = _IT_IS_SO.fullmatch(sentence)
+        if m is None or {t.word for t in tokens(sentence)} & (_OPEN | _DOUBTING) or _NOT_ONE.match(m["name"]):
+            continue
+        name, rest = content(m["name"]), [w for w in content(m["rest"]) if w not in denying]
+        denials = sum(t.word in denying for t in tokens(sentence))
+        verb = tokens(m["rest"])[0].word in {*_VERBS, "never"} or _DOES.match(question)
+        fits = verb and name and 0 < len(rest) < len(asked) and rest == [*asked[-len(rest) :]] and denials < 2
+        described = len(asked) - len(rest) - ({"her", "his", "its", "their"} & {*asked[:1]} != set()) > 1
+        described = described and (kind is None or kind["with"])  # "Jupiter is red." for "Is the planet Mars red?"
+        new = described and not {*name} & {*asked, *denying} and re.match(r"(?:[Tt]he|[Aa]n?)\s|[A-Z]", m["name"])
+        # "The letter is under the mat." does not say where the key is
+        if fits and (new or name == [*asked[:1]]) and not {*name} & names:
+            found.append((sentence, denials == 0))
+            about |= {*name}
+    others = [s for s in parts if not _ITS_OWN.match(s) and not about & {*content(s)}]
+    return [] if others else found
 
 
 def _compares(sentence: str, greater: Sequence[str], lesser: Sequence[str], names: set[str]) -> bool | None:

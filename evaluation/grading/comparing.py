@@ -196,6 +196,11 @@ def _kind(gold: str) -> Callable[[Said, Asked], Verdict]:
     return _number if _PURE_NUMBER.fullmatch(gold) and formulas.is_plain_number(gold) else _name
 
 
+def is_value(gold: str) -> bool:
+    """Whether a gold answer of type text is compared as a number, a date or the like."""
+    return _kind(gold) is not _name
+
+
 def _name(said: Said, asked: Asked) -> Verdict:
     shorter = [short for g in asked.golds for short in statements.shorter_names(g, asked.question, said.text)]
     asked = replace(asked, golds=tuple(dict.fromkeys((*asked.golds, *shorter))))

@@ -45,7 +45,7 @@ _ITS = re.compile(r"\W*(?:(?P<the>the)|its|his|her|their)\s(?P<word>\w+)\b(?=.*\
 _HEAD = re.compile(r"\W*(?:which|what)\s(?!(?:is|was|are|were)\b)(\w+)", re.IGNORECASE)
 _TOLD = re.compile(r"\b(?:by|is|was|are|were)\s(?:the\s)?(\S+)")
 _IT_IS = re.compile(r"\W*(?:it|that)(?:'s|\s(?:is|was))\s", re.IGNORECASE)
-_IS_WHAT = re.compile(r"\b(?:is|are|was|were)\s(?:the\s|an?\s)?(\w+)\b(?!\s(?:who|that|which)\b)")
+_IS_WHAT = re.compile(r"\b(?:is|are|was|were)\s(?:\w+\sby\s)?(?:the\s|an?\s)?(\w+)\b(?!\s(?:who|that|which)\b)")
 _THIS_IS = r"(?:it|this|that|he|she)(?:'s|\s(?:is|was))\s"
 _IT_WORDS = 5
 """Most words of a clause that is nothing but an answer: "It is the Nile"."""
@@ -220,7 +220,11 @@ def only_repeated(text: str, golds: Sequence[str], question: str) -> bool:
     holding = [s for s in view.sentences(view.plain(text)) if has_any(s, golds)] if has_any(question, golds) else []
     own = [normalize(gold).split() for gold in golds]
     for sentence in holding:
-        new = [w for w in _IS_WHAT.findall(sentence) if not {*content(w)} <= known and not has_any(w, golds)]
+        new = [
+            w
+            for w in _IS_WHAT.findall(sentence)
+            if not {*content(w), *w * w.isupper()} <= known and not has_any(w, golds)
+        ]
         said = normalize(sentence).split()
         places = [(i, i + len(g)) for g in own for i in range(len(said)) if g and said[i : i + len(g)] == g]
         if not new or not all(_repeated(said, *place, asked) for place in places):

@@ -18,7 +18,7 @@ from ..options import in_question
 from ..prompts import ABSTENTION, ANSWER_CUE
 from ..text_files import literal
 from . import booleans, cues, echo, names, statements, text, view
-from .comparing import COMPARISONS
+from .comparing import COMPARISONS, is_value
 from .extract import CODE, Extracted, extract, in_lines
 from .spellings import has_another_remark, in_figures, in_reply, short_forms
 from .verdicts import Asked, Said, Verdict, undecided
@@ -85,7 +85,8 @@ def grade(
         if compat is None and found.reason in ("no-cue", "no-answer-tag"):
             found = _declined(response_text) or found
     given = tuple(options) or (in_question(question or "") if answer_type == "choice" else ())
-    others = (*short_forms(gold), in_reply(gold, question), in_figures(gold) if answer_type == "text" else gold)
+    words = answer_type == "text" and not is_value(gold)  # "twenty degrees Celsius" would lose its unit
+    others = (*short_forms(gold), in_reply(gold, question), in_figures(gold) if words else gold)
     golds = dict.fromkeys((gold, *aliases, *others))
     asked = Asked(tuple(golds), given, question, compat == "collapse")
     result = _judge(found, asked, answer_type, unknowable)

@@ -97,7 +97,7 @@ _IS_NTH = re.compile(
     re.IGNORECASE,
 )
 _LATER = re.compile(r"\s(?:later|second|next|afterwards|last)\W*(?:\Z|[,.;]\s)")
-_THEN = re.compile(r"\w[,;]\s(?:and\s)?then\s(?:[a-z]+\s)?\Z")
+_THEN = re.compile(r"\w[,;]\s(?:and\s)?(?:then|later)\s(?:[a-z]+\s)?\Z")
 _TAKEN_BACK = re.compile(r"\b(?:no|not|sorry|wait|actually|but|or)\b|n't\b", re.IGNORECASE)
 _HOW_MANY = re.compile(
     r"\bhow\s+many\s+(?:(?:are|were)\s+)?"

@@ -110,8 +110,15 @@ _TWO_FORMS = re.compile(r"(.+\w)\s\((?:or\s([^()]+)|([A-Z]{2,6}))\)")
 """A name and a second form of it: "25 seconds (or 0:25)", "World Bank (WB)"."""
 
 
-_WORD_OF = {n: w for w, n in words.SMALL.items()} | {
-    f"{n}{'st nd rd'.split()[n - 1] if n < 4 else 'th'}": w for n, w in enumerate(_ORDINALS, 1)
+_NUMBERED = (
+    words.SMALL
+    | words.TENS
+    | {f"{t}-{w}": n + d for t, n in words.TENS.items() for w, d in [*words.SMALL.items()][1:10]}
+)
+_PLACED = {w: n for n, w in enumerate(words.ORDINALS, 1)} | {f"{t[:-1]}ieth": n for t, n in words.TENS.items()}
+_PLACED |= {f"{t}-{w}": n + d for t, n in words.TENS.items() for d, w in enumerate(words.ORDINALS[:9], 1)}
+_WORD_OF = {n: w for w, n in _NUMBERED.items()} | {
+    f"{n}{'th' if n in (11, 12, 13) else ('th', 'st', 'nd', 'rd', *['th'] * 6)[n % 10]}": w for w, n in _PLACED.items()
 }
 _WRITTEN = {w: str(n) for n, w in _WORD_OF.items()} | {str(n): w for n, w in _WORD_OF.items()}
 _SMALL_NUMBER = re.compile(
@@ -141,7 +148,7 @@ _ABOUT = re.compile(
 def exactly(gold: str) -> str:
     """A quantity that a gold answer gives roughly, in figures: "2 months" for "nearly two months"; others unchanged."""
     found = _ABOUT.match(gold)
-    forms = (gold[found.end() :], in_figures(gold[found.end() :])) if found else ()
+    forms = (gold[found.end() :], in_figures(gold[found.end() :])) if found and words.lookup(gold.split()[-1]) else ()
     return next((form for form in forms if form[0].isdigit()), gold)
 
 

@@ -324,11 +324,13 @@ _COMPARING = _OF_ALL | _DEGREES | {"than"}
 
 def only_amounts(said: str, golds: Sequence[str], question: str) -> bool:
     """Whether a text has amounts of several things and does not say which is the largest, which the question asks:
-    "Loans were $5, and cash was $9.", but not "Cash. Loans were $5, and cash was $9.".
+    "Loans were $5, and cash was $9.", but not with "Cash." before it, nor with "so cash" behind it.
     """
     asked, told = ({*re.findall(r"[a-z]+", t.lower())} for t in (question, said))
-    first = re.split(r"[.:]\s|\n", said.strip())[0]
-    named = not re.search(r"\d", first) and said.strip()[len(first) :][:1] == "." and has_any(first, golds)
+    first = re.split(r"[.!:]\s|\n", said.strip())[0]
+    named = not re.search(r"\d", first) and said.strip()[len(first) :][:1] in (".", "!", "\n") and has_any(first, golds)
+    *before, so = re.split(r"\b(?:[Ss]o|[Tt]hus|[Hh]ence|[Tt]herefore)\b", said)
+    named = named or (bool(before) and not re.search(r"\d", so) and has_any(so, golds))
     return bool(asked & _OF_ALL) and not (told & _COMPARING or named) and len(_AMOUNT.findall(said)) > 1
 
 

@@ -118,7 +118,7 @@ def plain(text: str) -> str:
     return " ".join(re.findall(r"\w+", "".join(c for c in letters if not unicodedata.combining(c))))
 
 
-SMALL_WORDS = frozenset("us it in is as at he be am no on so i who me to do my by or".split())
+SMALL_WORDS = frozenset("us it in is as at an he be am no on so i who me to do my by or".split())
 """Names that are also small words ("US", the code "IS"): the capital tells, except where a sentence starts."""
 _CODES = frozenset(
     "can are and per nor pan man ben bar fin sin lie jam gin cub ton cod mac sen id ad al ma pa la el de er ha hi va"
@@ -242,14 +242,17 @@ def _signs(text: str) -> tuple[str, ...]:
 
 
 def _in_other_signs(said: str, golds: Sequence[str]) -> bool:
-    """Whether a text has a gold answer only with another sign behind it: "C" for C++, "O+" for O-."""
+    """Whether a text has a gold answer only with another sign behind it: "C" for C++, "O+" for O-, or inside
+    a number in words: "Twenty-first Amendment" for First Amendment.
+    """
     given = _with_signs(said).casefold()
     for spelled, sign in (("plus|positive", "+"), ("minus|negative", "-"), ("sharp", "#"), ("flat", "\u266d")):
         given = re.sub(rf"\s(?:{spelled})\b", sign, given)
+    given = re.sub(r"\b(twen|thir|for|fif|six|seven|eigh|nine)ty-(?=[a-z])", r"\1ty_", given)
     names = [_with_signs(g).strip().casefold() for g in golds]
     held = [name for name in names if name in given]  # of hundreds of aliases only these cost a pattern each
     own = rf"(?<!\w)(?<!\bnot )(?<!\bnot in )(?:{'|'.join(map(re.escape, held))})(?![\w+#\u266d])(?!-\W*\Z)"
-    signed = any(re.search(rf"(?<!\w){re.escape(name)}{_OF_LETTERS}", given) for name in held)
+    signed = any(re.search(rf"(?<!\w){re.escape(name)}{_OF_LETTERS}|ty_{re.escape(name)}", given) for name in held)
     return (signed or any(_SIGNED.search(n) for n in names)) and not (held and re.search(own, given))
 
 

@@ -26,7 +26,8 @@ _UNIT = re.compile(
 _RATE = re.compile(r"\bin\s+([a-z]+)(?=(?:\s?/\s?|\sper\s)[a-z])|\bin\s+([km]ph|kmh)\b", re.IGNORECASE)
 """How it asks for the unit of a speed."""
 _SCALE = re.compile(
-    r"\b(?:in|how\s+many)\s+(?:us[d$]?|eur|gbp|[$€£])?\s?(thousand|million|billion|trillion)s?\b", re.IGNORECASE
+    r"\b(?:in|how\s+many)\s+(?:us[d$]?|eur|gbp|[$€£])?\s?(thousand|million|billion|trillion)s?\b(?!(?<=s)\sare\b)",
+    re.IGNORECASE,
 )
 """How it asks for a number of thousands or millions: "in USD millions", "How many million people"."""
 _PLACES = re.compile(r"\b(one|two|three|four|[1-6])\s+decimals?\b", re.IGNORECASE)

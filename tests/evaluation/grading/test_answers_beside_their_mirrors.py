@@ -62,6 +62,7 @@ UNITS = [
     ("number", "1577", "$1,577 billion", SPENT, WRONG),
     ("number", "1577", "$1,577 million", "How much did it spend?", WRONG),
     ("number", "59", "The population is 59 million.", "What is the population of Italy, in millions?", RIGHT),
+    ("number", "2000", "2,000,000", "How many thousands are in two million?", WRONG),
     ("number", "382", "$381.6 million", SPENT, OPEN),
     ("number", "382", "$382.6 million", SPENT, WRONG),
     ("number", "2", "9600/80 = 120, so they need 120 minutes, which is 1.2 hours.", HOURS, WRONG),

@@ -70,10 +70,13 @@ TEXTS = [
     (MET, ("Rachel",), "You met Rachel first and your aunt later.", RIGHT),
     (MET, ("my aunt",), "Rachel, then your aunt.", NONE),
     (MET, ("my aunt",), "Your aunt, then Rachel.", RIGHT),
+    (MET, ("my aunt",), "First Rachel, later your aunt.", NONE),
     (DEBT, ("customer deposits",), SUMS, NONE),  # amounts, of which none is said to be the largest
     (DEBT, ("customer deposits",), "Customer deposits were $9 million.", RIGHT),
     (DEBT, ("customer deposits",), f"Customer deposits. {SUMS}", RIGHT),
     (DEBT, ("customer deposits",), f"{SUMS} So customer deposits were the largest.", RIGHT),
+    (DEBT, ("customer deposits",), f"{SUMS} So it is customer deposits.", RIGHT),
+    (DEBT, ("customer deposits",), f"It is customer deposits! {SUMS}", RIGHT),
     ("When did he leave?", ("10 years ago",), "He left ten years ago.", RIGHT),  # numbers in words
     ("When did he leave?", ("10 years ago",), "He left eleven years ago.", WRONG),
     ("When did he leave?", ("10 years ago",), "He left twenty years ago.", WRONG),
@@ -82,6 +85,14 @@ TEXTS = [
     ("How long was it?", ("about 400 years",), "More than 400 years.", WRONG),
     ("How long was it?", ("nearly two months",), "Approximately 2 weeks.", WRONG),
     ("What is it of?", ("about time travel",), "time travel", NONE),
+    ("What is it of?", ("about two boys",), "about two girls", WRONG),
+    ("Which century is it?", ("21st century",), "the twenty-first century", RIGHT),
+    ("Which century is it?", ("1st century",), "the twenty-first century", WRONG),
+    ("Which Amendment is it?", ("First Amendment",), "the Twenty-first Amendment", WRONG),
+    ("How old was he?", ("thirty years",), "30 years", RIGHT),
+    ("How old was he?", ("thirty years",), "13 years", WRONG),
+    ("How warm is it?", ("12 degrees Celsius",), "12 degrees Fahrenheit", WRONG),
+    ("When was it?", ("July 12, 1969",), "It was on 13 July 1969.", WRONG),
     ("When was it?", ("the 2010 election",), "2010.", NONE),  # a number of a longer name
     ("When was it?", ("the 2010 election",), "2011.", WRONG),
     ("What is its rank?", ("third-largest",), "3rd.", NONE),
@@ -103,6 +114,7 @@ TEXTS = [
     ("What does she lead?", (BODY,), f"She leads the {BODY}.", RIGHT),  # two forms of a name
     ("What does she lead?", (BODY,), "She leads the World Health Organization.", RIGHT),
     ("What does she lead?", (BODY,), "She leads the World Trade Organization (WTO).", WRONG),
+    ("Which agency is it?", ("Association of Nations (AN)",), "an agency", WRONG),
     ("What was her time?", (TIME,), "Her time was 25:50.", RIGHT),
     ("What was her time?", (TIME,), "Her time was 25:05.", WRONG),
     (DID, ("planting trees",), "They planted trees.", NONE),  # another form of a verb

@@ -98,6 +98,9 @@ NAMES = [
     ("Tom Hanks", "Director: Tom Hanks\nActor: Robert Zemeckis", "Which actor is it?", OPEN),
     ("Lisbon", "Country: Portugal\nCapital: Lisbon", "What is the capital of the country of the Douro?", RIGHT),
     ("C", "The note B in the C major scale is E.", "Which note follows B in the C major scale?", OPEN),
+    ("C", "In the C major scale, B is followed by D.", "Which note follows B in the C major scale?", OPEN),
+    ("C", "In the C major scale, B is followed by C.", "Which note follows B in the C major scale?", RIGHT),
+    ("C", "In the C major scale, the note after B is A.", "Which note follows B in the C major scale?", OPEN),
     ("C", "The note after B in the C major scale is C.", "Which note follows B in the C major scale?", RIGHT),
     ("C major", "It is the C major scale.", "Which one has no sharps: the C major scale or the G major scale?", RIGHT),
     (
