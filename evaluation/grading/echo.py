@@ -45,7 +45,9 @@ _ITS = re.compile(r"\W*(?:(?P<the>the)|its|his|her|their)\s(?P<word>\w+)\b(?=.*\
 _HEAD = re.compile(r"\W*(?:which|what)\s(?!(?:is|was|are|were)\b)(\w+)", re.IGNORECASE)
 _TOLD = re.compile(r"\b(?:by|is|was|are|were)\s(?:the\s)?(\S+)")
 _IT_IS = re.compile(r"\W*(?:it|that)(?:'s|\s(?:is|was))\s", re.IGNORECASE)
-_IS_WHAT = re.compile(r"\b(?:is|are|was|were)\s(?:\w+\sby\s)?(?:the\s|an?\s)?(\w+)\b(?!\s(?:who|that|which)\b)")
+_IS_WHAT = re.compile(
+    r"\b(?:is|are|was|were)\s(?:(?:\w+\s)?(?:by|in|called)\s)?(?:the\s|an?\s)?(\w+)\b(?!\s(?:who|that|which)\b)"
+)
 _THIS_IS = r"(?:it|this|that|he|she)(?:'s|\s(?:is|was))\s"
 _IT_WORDS = 5
 """Most words of a clause that is nothing but an answer: "It is the Nile"."""

@@ -330,7 +330,7 @@ def only_amounts(said: str, golds: Sequence[str], question: str) -> bool:
     first = re.split(r"[.!:]\s|\n", said.strip())[0]
     named = not re.search(r"\d", first) and said.strip()[len(first) :][:1] in (".", "!", "\n") and has_any(first, golds)
     *before, so = re.split(r"\b(?:[Ss]o|[Tt]hus|[Hh]ence|[Tt]herefore)\b", said)
-    named = named or (bool(before) and not re.search(r"\d", so) and has_any(so, golds))
+    named = named or (bool(before) and not re.search(r"\d|\bnot\b", so) and has_any(so, golds))
     return bool(asked & _OF_ALL) and not (told & _COMPARING or named) and len(_AMOUNT.findall(said)) > 1
 
 

@@ -249,7 +249,7 @@ def _in_other_signs(said: str, golds: Sequence[str]) -> bool:
     for spelled, sign in (("plus|positive", "+"), ("minus|negative", "-"), ("sharp", "#"), ("flat", "\u266d")):
         given = re.sub(rf"\s(?:{spelled})\b", sign, given)
     given = re.sub(r"\b(twen|thir|for|fif|six|seven|eigh|nine)ty-(?=[a-z])", r"\1ty_", given)
-    names = [_with_signs(g).strip().casefold() for g in golds]
+    names = [re.sub(r"\A(?:the|an?)\s(?=\w)", "", _with_signs(g).strip().casefold()) for g in golds]
     held = [name for name in names if name in given]  # of hundreds of aliases only these cost a pattern each
     own = rf"(?<!\w)(?<!\bnot )(?<!\bnot in )(?:{'|'.join(map(re.escape, held))})(?![\w+#\u266d])(?!-\W*\Z)"
     signed = any(re.search(rf"(?<!\w){re.escape(name)}{_OF_LETTERS}|ty_{re.escape(name)}", given) for name in held)

@@ -76,6 +76,7 @@ TEXTS = [
     (DEBT, ("customer deposits",), f"Customer deposits. {SUMS}", RIGHT),
     (DEBT, ("customer deposits",), f"{SUMS} So customer deposits were the largest.", RIGHT),
     (DEBT, ("customer deposits",), f"{SUMS} So it is customer deposits.", RIGHT),
+    (DEBT, ("customer deposits",), f"{SUMS} So it is loans, not customer deposits.", NONE),
     (DEBT, ("customer deposits",), f"It is customer deposits! {SUMS}", RIGHT),
     ("When did he leave?", ("10 years ago",), "He left ten years ago.", RIGHT),  # numbers in words
     ("When did he leave?", ("10 years ago",), "He left eleven years ago.", WRONG),
@@ -89,6 +90,7 @@ TEXTS = [
     ("Which century is it?", ("21st century",), "the twenty-first century", RIGHT),
     ("Which century is it?", ("1st century",), "the twenty-first century", WRONG),
     ("Which Amendment is it?", ("First Amendment",), "the Twenty-first Amendment", WRONG),
+    ("Which floor is it on?", ("the 5th floor",), "twenty-fifth floor", WRONG),
     ("How old was he?", ("thirty years",), "30 years", RIGHT),
     ("How old was he?", ("thirty years",), "13 years", WRONG),
     ("How warm is it?", ("12 degrees Celsius",), "12 degrees Fahrenheit", WRONG),

@@ -99,6 +99,13 @@ NAMES = [
     ("Lisbon", "Country: Portugal\nCapital: Lisbon", "What is the capital of the country of the Douro?", RIGHT),
     ("C", "The note B in the C major scale is E.", "Which note follows B in the C major scale?", OPEN),
     ("C", "In the C major scale, B is followed by D.", "Which note follows B in the C major scale?", OPEN),
+    ("Oxford", "The University of Oxford is in Cambridge.", "In which city is the University of Oxford?", OPEN),
+    (
+        "Oxford",
+        "The University of Oxford is in the city of Oxford.",
+        "In which city is the University of Oxford?",
+        RIGHT,
+    ),
     ("C", "In the C major scale, B is followed by C.", "Which note follows B in the C major scale?", RIGHT),
     ("C", "In the C major scale, the note after B is A.", "Which note follows B in the C major scale?", OPEN),
     ("C", "The note after B in the C major scale is C.", "Which note follows B in the C major scale?", RIGHT),
