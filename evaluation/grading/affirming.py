@@ -36,7 +36,7 @@ _OPPOSITES = {frozenset(ENDING.sub("", word) for word in pair.split()) for pair 
 _REASON = re.compile(r"[,;:]|\s(?:because|since|due\s+to|so|as(?=\s(?:it|they|he|she|there)\b))\b", re.IGNORECASE)
 _NON = re.compile(r"\bnon-?([a-z]{3,})")
 _DOES = re.compile(r"\W*d(?:oes|id)\b", re.IGNORECASE)
-_ITS_OWN = re.compile(r"\W*(?:(?:so|yes|no)\W+)?(?:it|he|she|they|this|that|its|his|her|their)\b", re.IGNORECASE)
+_ITS_OWN = re.compile(r"\W*(?:(?:so|yes|no)\W+)?(?:it|he|she|they|this|that|its|his|her|their|let)\b", re.IGNORECASE)
 _NOT_ONE = re.compile(
     r"(?:nobody|none|no|every\w*|some\w*|all|most|many|few|both|another"
     r"|the\s(?:\w+est|most|least|first|second|third|last|next|previous|other|former|latter))\b",
