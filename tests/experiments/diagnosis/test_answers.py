@@ -207,6 +207,7 @@ def test_parts_of_variants_are_asked_behind_the_context_and_compared_with_the_wh
     for few, said in ((replace(case, options=(("A", wrong),)), wrong), (either, "no")):
         assert not behaviour.behaviour([heard(few, {"whole": said, role: said})]).behind["part:1"].telling
     assert behaviour.succeeds(good[0]) and not behaviour.succeeds(failing[0])
+    assert not behaviour.succeeds(heard(case, {"whole": case.answer, "part:0": "cart and carton"})), "a part is wrong"
 
 
 def test_a_part_about_something_else_is_asked_behind_the_context_of_a_whole_that_fails() -> None:
