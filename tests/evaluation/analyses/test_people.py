@@ -123,7 +123,8 @@ def test_precision_and_recall_are_of_right_and_a_second_look_wins() -> None:
     assert precision.low is not None and precision.low < 2 / 3 < (precision.high or 0)
     by_domain = next(c for c in found.tables["confusion"] if c["group"] == {"domain": "pair"})
     assert (by_domain["n"], by_domain["human only"]) == (1, 1)
-    assert [r["item"] for r in found.files["reexamine.jsonl"]] == ["i3", "i4"]
+    again = [(r["item"], r["human"], r["judged"]) for r in found.files["reexamine.jsonl"]]
+    assert again == [("i3", "wrong", "right"), ("i4", "right", "wrong")]
     assert found.warnings == ("1 of 7 lines have no label yet", "1 labels were changed on re-examination")
 
 
@@ -133,6 +134,7 @@ def test_what_is_looked_at_again_keeps_the_first_label_and_runs_are_counted_apar
     (again,) = found.files["reexamine.jsonl"]
     assert (again["human"], again["judged"], again["reexamined"]) == ("right", "right", "wrong")
     assert [t["both right"] for t in found.tables["confusion"] if "run" in t["group"]] == [0, 1]
+    assert found.warnings == ("1 labels were changed on re-examination",)
 
 
 def test_answers_to_one_case_or_cluster_count_as_dependent() -> None:
