@@ -208,7 +208,7 @@ def test_a_judge_that_was_cut_off_before_its_verdict_is_asked_again_with_room_to
         def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
             for ask, response in super().answer(asks):
                 enough = ask.max_tokens >= judging.ROOM or "Lyon" in ask.prompt
-                yield ask, response if enough else replace(response, text="<think>Well", finish_reason="length")
+                yield ask, replace(response, text=response.text if enough else "<think>Well", finish_reason="length")
 
     items = [item("Lutetia", "Paris", "text"), item("Lyon", "Paris", "text")]
     judge = Thinks(right=["Lutetia"], wrong=["Lyon"])

@@ -55,7 +55,9 @@ def test_half_of_the_sample_is_drawn_among_prone_answers_and_weights_undo_it() -
 
 def test_what_few_prone_answers_leave_is_drawn_among_the_others_and_paraphrases_are_not_drawn() -> None:
     judged = _judged()
-    asked_again = [replace(r, role="part:0:paraphrase:1") for r in judged.rows[:5]]
+    others = ("part:0:paraphrase:1", "part:0:extra-context")
+    asked_again = [replace(r, role=role) for role in others for r in judged.rows[:5]]
+    asked_again.append(replace(judged.rows[0], ask="an ask without a response"))
     found = adjudicator.draw([replace(judged, rows=[*judged.rows, *asked_again])], n=40)
     assert found.tables["sample"] == [{"answers": 60, "strata": 6, "drawn": 40, "prone": 10}]
     roles = ["part:0", "no-preamble/part:1", "pair:q1", "whole", "no-preamble/whole", "scaffold:1", "self-ask", "code"]
@@ -142,7 +144,7 @@ def test_answers_to_one_case_or_cluster_count_as_dependent() -> None:
         pairs = [_line(n, True, "wrong" if n % 5 == 0 else "right", **{shared: f"s{n // 2}"}) for n in range(20)]
         found = adjudicator.validate([k for k, _ in pairs], [s for _, s in pairs])
         precision = next(m for m in found.metrics if m.metric == "precision")
-        assert (precision.count, precision.n, precision.cluster_n) == (16, 20, 10)
+        assert (precision.count, precision.n, precision.cluster_n, found.warnings) == (16, 20, 10, ())
         assert precision.cluster_low is not None
 
 
