@@ -319,7 +319,7 @@ def test_the_p_of_two_profiles_is_that_of_all_swaps_of_what_belongs_together() -
     assert found == stad._permutation_p(a, b, near, seen, 4000, 0) != stad._permutation_p(a, b, near, seen, 4000, 1)
     fewer = {c: b[c] for c in ("c2", "c3")}
     sides = [np.array([[side.get(c) == k for k in "xyz"] for c in a], dtype=float) for side in (a, fewer)]
-    both = sum(sides).sum(0) / 10
+    both = np.concatenate(sides).sum(0) / 10
     one, other = ((side - side.sum(1, keepdims=True) * both) / side.sum() for side in sides)
     apart = np.abs(np.array([*product((-1, 1), repeat=8)]) @ (one - other)).sum(1) / 2
     seen = stad.total_variation(a.values(), fewer.values())
