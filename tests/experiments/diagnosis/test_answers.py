@@ -199,7 +199,7 @@ def test_parts_of_variants_are_asked_behind_the_context_and_compared_with_the_wh
     assert behaviour.behaviour(group).behind["part:1"].other == Tally(1, 3)
     assert not behaviour.behaviour([heard(case, {"whole": "Hm.", role: wrong})]).behind["part:1"].own
     both = replace(case, parts=(replace(case.parts[0], extra_context="Here. Which?"), *case.parts[1:]))
-    told = dict.fromkeys(("whole", "part:0:extra-context", role, "part:other"), wrong)
+    told: dict[str, str] = dict.fromkeys(("whole", "part:0:extra-context", role, "part:other"), wrong)
     behind = behaviour.behaviour([heard(both, told)]).behind
     assert [(b.telling, b.other.n) for b in behind.values()] == [(False, 0), (True, 1)], "only the last part's says it"
     yes = {"answer": "yes", "answer_type": "boolean"}
@@ -405,7 +405,7 @@ def test_variants_that_the_case_file_states_come_first_and_bad_ones_are_refused(
     own = replace(OSLO, meta={"variants": [{"question": "Oslo's country pays with what?"}]})
     (_, stated) = variants.of(own, WORLD)
     assert stated.case.question == "Oslo's country pays with what?"
-    assert stated.case.answer == OSLO.answer
+    assert (stated.case.answer, stated.keeps_gold) == (OSLO.answer, True)
     with pytest.raises(InputError, match=r"capital-currency-oslo.*meta\.variants\[0\].*question"):
         variants.of(replace(OSLO, meta={"variants": [{"answer": "krone"}]}), WORLD)
 
