@@ -92,8 +92,10 @@ def test_doses_are_monotone_only_where_every_mean_is_beyond_the_one_before() -> 
     assert level["value"] == 0 and math.isnan(level["low"])
     with pytest.raises(NoCasesError, match="two doses"):
         validity.dose_series({"a": [1.0]})
-    with pytest.raises(InputError, match="expected is 'up'"):
-        validity.dose_series({"a": [1.0], "b": [2.0]}, expected="up")
+    for ask in (lambda **way: validity.dose_series({"a": [1.0], "b": [2.0]}, **way),
+                lambda **way: validity.model_auroc([1.0], [2.0], **way)):  # fmt: skip
+        with pytest.raises(InputError, match="expected is 'up'"):
+            ask(expected="up")
 
 
 def test_two_models_are_told_apart_in_the_expected_direction() -> None:
