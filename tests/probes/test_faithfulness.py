@@ -541,6 +541,8 @@ def test_a_value_whose_last_token_holds_more_text_cannot_be_replaced() -> None:
 
 def test_a_control_that_cannot_be_read_is_no_other_answer() -> None:
     same = [altering.AlteredOutcome("same", kept) for kept in (True, None, False, False)]
+    case = Altered(None, "", "", tuple(same))  # type: ignore[arg-type]
+    assert [m(case) for q, _, m in measures() if q == "kept_same"] == [pytest.approx(1 / 3)]
     others = (altering.AlteredOutcome("altered", False), altering.AlteredOutcome("early", False, step=1))
     read: Any = SimpleNamespace(found=None, outcomes=(*same, *others))
     lost: Any = SimpleNamespace(found="no final answer", outcomes=())

@@ -109,7 +109,7 @@ def test_paired_effects_have_hedges_factor_and_the_wider_of_two_intervals() -> N
 def test_effects_where_nothing_varies_or_too_little_is_there() -> None:
     for none in (effects.hedges_g([2.0, 2], [2.0, 2]), effects.hedges_g_paired([0.0, 0, 0])):
         assert none.value == 0 and none.low == -none.high < 0 and none.interval == "normal"
-    for nothing in (effects.hedges_g([1.0], [2.0, 3]), effects.hedges_g([1.0, 2], [3.0]), effects.hedges_g([1.0, 1], [2.0, 2]),
+    for nothing in (effects.hedges_g([1.0], [2.0, 3, 5]), effects.hedges_g([1.0, 2, 4], [3.0]), effects.hedges_g([1.0, 1], [2.0, 2]),
                     effects.hedges_g_paired([1.0]), effects.hedges_g_paired([1.0, 2]), effects.hedges_g_paired([2.0, 2, 2])):  # fmt: skip
         assert math.isnan(nothing.value)
     near: list[str] = list("aab")
