@@ -723,7 +723,7 @@ MUTANTS = (
     Mutant(P, "the lens takes the mean of a place's positions", '"layer pos name -> layer name", "max")', '"layer pos name -> layer name", "mean")', READOUT + " -k highest"),
     Mutant(P, "only the last part's neurons are shared", "of_parts.setdefault(e.case, set()).update(mine)", "of_parts[e.case] = mine", "tests/probes/test_estimates.py -k overlap"),
     Mutant(P, "a single case of neurons about the answer's last token", "positive_by_position(lm, e.prompt_ids, e.answer_ids[0])", "positive_by_position(lm, e.prompt_ids, e.answer_ids[-1])", "tests/probes/test_single_cases_by_token.py -k shares"),
-    Mutant(P, "noise as far away as the last group's donor", "distance = (next(iter(states.values())) - own)", "distance = (list(states.values())[-1] - own)", STEERING + " -k first_donor"),
+    Mutant(P, "noise as far away as the last group's donor", "noise_like(own, next(iter(states.values())), seed)", "noise_like(own, list(states.values())[-1], seed)", STEERING + " -k first_donor"),
     Mutant(H, "a row that is lower everywhere is unchanged", "error = float((row - prefix.final).abs().max() /", "error = float((row - prefix.final).max() /", ROWS + " -k either_direction"),
     Mutant(H, "angles that a pass wrote stay", "                buffer.copy_(value)\n", "", "tests/hooks/test_length_limits.py -k put_back"),
     Mutant(H, "of several edited rows only the last is edited", "                output = call.output() if output is None else output\n                output = torch.cat", "                output = call.output()\n                output = torch.cat", "tests/hooks/test_rows_and_positions.py -k edited_rows"),
