@@ -502,14 +502,6 @@ def test_a_code_among_the_names_is_not_seen_in_a_small_word(
     assert (found and found[0]) == cause
 
 
-def test_an_answer_that_names_the_whole_as_well_did_not_stop_at_the_bridge() -> None:
-    assert behaviour._is_a_part(OSLO, "Norway.") and not behaviour._is_a_part(OSLO, "Norway: krone")
-    both = replace(OSLO, aliases=("crown of Norway",))
-    assert not behaviour._is_a_part(both, "Crown of Norway") and behaviour._is_a_part(both, "It is Norway")
-    assert not behaviour._is_a_part(replace(OSLO, answer="Norway"), "Norway"), "the whole has the same answer"
-    assert not behaviour._is_a_part(replace(OSLO, answer_type="number"), "Norway")
-
-
 RANK = next(c for c in benchmarks.temporal(2) if c.family == "rank" and c.depth == 4)
 
 
