@@ -301,7 +301,7 @@ def _adjusted(made: _Made, group: NDArray[np.intp]) -> Array:
     """The weights of each cluster's observations after the adjustment ``[observation cluster]``."""
     adjusted = np.zeros((len(group), int(group.max()) + 1))
     order = np.argsort(group, kind="stable")
-    root = np.linalg.cholesky(made.inverse + 1e-300 * np.eye(len(made.inverse)))
+    root = np.linalg.cholesky(made.inverse)
     for g, rows in enumerate(np.split(order, np.cumsum(np.bincount(group))[:-1])):
         u, s, _ = np.linalg.svd(made.design[rows] @ root, full_matrices=False)
         left = np.maximum(1 - s**2, 0)

@@ -6,7 +6,6 @@ Graded.from_dict({"case": "c1", "role": "whole", "outcome": "correct"})
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -203,7 +202,7 @@ def check_rows(rows: Sequence[Graded]) -> list[str]:
     """Contradictions inside graded rows: flags against outcomes, answers of abstentions, properties of one case."""
     found: list[str] = []
     properties: dict[str, dict[str, Any]] = {}
-    conflicting: Counter[str] = Counter()
+    conflicting: list[str] = []
     golds: dict[tuple[str, str], str] = {}
     others: dict[tuple[str, str], str] = {}
     for row in rows:
@@ -213,15 +212,15 @@ def check_rows(rows: Sequence[Graded]) -> list[str]:
         for name in ("family", "depth", "benchmark", "cluster", "skills"):
             value = getattr(row, name) or None
             if value is not None and known.setdefault(name, value) != value:
-                conflicting[f"case {row.case!r}: {name} is {known[name]!r} and {value!r} in different rows"] += 1
+                conflicting.append(f"case {row.case!r}: {name} is {known[name]!r} and {value!r} in different rows")
         asked = row.case, row.role
         if row.gold and _ASKED.fullmatch(row.role) and _first(golds.setdefault(asked, row.gold)) != _first(row.gold):
             others.setdefault(asked, row.gold)
     for (case, role), gold in [*others.items()][:1]:
         more = f" (and {len(others) - 1} more like it)" if len(others) > 1 else ""
         both = f"{golds[case, role]!r:.60} and {gold!r:.60}"
-        conflicting[f"case {case!r}, role {role!r}: gold is {both} in different rows{more}; is it one question?"] += 1
-    return found + list(conflicting)
+        conflicting.append(f"case {case!r}, role {role!r}: gold is {both} in different rows{more}; is it one question?")
+    return found + list(dict.fromkeys(conflicting))
 
 
 _ASKED = re.compile(r"whole|part:\d+")

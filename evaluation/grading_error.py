@@ -47,7 +47,7 @@ def in_doubt(rows: Sequence[Graded], asks: Mapping[str, Ask]) -> set[_Answer]:
     for row in rows:
         ask = asks.get(row.ask or "")
         certain = (row.reason or "").startswith(("unknowable", "stops at", "compat"))
-        if ask and row.outcome in ("correct", "incorrect") and row.match != "judge" and not certain:
+        if ask and row.match != "judge" and not certain:
             decided[ask.answer_type, row.outcome].add(_answer(row))
     found: set[_Answer] = set()
     for kind, counts in MEASURED.items():

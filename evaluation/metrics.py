@@ -216,7 +216,7 @@ def check_metrics(metrics: Iterable[Metric]) -> list[str]:
 
 def _cell_problems(cell: Mapping[str, Metric]) -> list[str]:
     found = []
-    steps = [m for name, m in sorted(cell.items()) if re.fullmatch(r"step:\d+", name)]
+    steps = [m for name, m in cell.items() if re.fullmatch(r"step:\d+", name)]
     both = cell.get("both")
     values = [m.value for m in steps if m.value is not None]
     same = both is not None and all(m.n == both.n for m in steps) and len(values) == len(steps) >= 1

@@ -111,7 +111,7 @@ def letter_of(gold: str, options: Sequence[tuple[str, str]]) -> str | None:
         return same[0]
     alone = re.fullmatch(r"\W*([A-Za-z])\W*", gold) or re.match(r"\W*([A-Z])[).:]\s", gold)
     letter = alone[1].upper() if alone else None
-    return letter if letter and (not letters or letter in letters) else None
+    return letter if not letters or letter in letters else None
 
 
 def check(answer_type: str, answer: str, options: Sequence[tuple[str, str]], question: str, where: str) -> None:

@@ -105,7 +105,7 @@ def embed(texts: Sequence[str], model: str | Path | None = None) -> Embedding:
         return _sentence_embedding(texts, Path(model))
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    vectorizer = TfidfVectorizer(lowercase=True, ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\b\w+\b")
+    vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\b\w+\b")
     vectors = np.asarray(vectorizer.fit_transform(texts).todense())
     return Embedding(
         _unit(vectors), "tf-idf of words and word pairs (scikit-learn); no sentence-transformers model given", False

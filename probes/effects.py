@@ -182,7 +182,7 @@ def hedges_g_paired(differences: ArrayLike, level: float = 0.95, clusters: Clust
         return Estimate(np.nan, np.nan, np.nan, "none")
     sd = _sd(d)
     g = _standardized(float(d.mean()), sd, d.size - 1)
-    alone = clusters is None or dependence.alone(clusters)
+    alone = dependence.alone(clusters)
     normal = _effect(g, 1 / d.size + g**2 / (2 * d.size), level)
     if not np.isfinite(g) or sd == 0:
         return normal if alone else Estimate(g, np.nan, np.nan, NO_SPREAD)

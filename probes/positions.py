@@ -84,8 +84,6 @@ def _at_slot(e: Example) -> Example | None:
 
 def _past_separators(e: Example) -> Example:
     n = e.separators
-    if not n:
-        return e
     lead = e.answer_ids[:n]
     fed = n if e.response_ids[:n] == lead else 0
     slot = e.slot and replace(e.slot, offset=max(0, e.slot.offset - fed))

@@ -252,6 +252,7 @@ def test_a_file_that_is_no_model_an_unknown_name_and_a_closed_hub_are_named(
     (tmp_path / "twin.GGUF").write_text("x")
     assert f"'{tmp_path}/qwen3'" in model_files.beside(str(tmp_path / "qwen"))
     assert f"'{tmp_path}/twin.GGUF'" in model_files.beside(str(tmp_path / "twim.GGUF"))
+    assert model_files.beside(str(tmp_path / "ab.GGUF")) == "", "an ending makes no two names alike"
     assert model_files.find_gguf(tmp_path / "twin.GGUF") == tmp_path / "twin.GGUF"
     assert model_files.beside(str(tmp_path / "model")) == "" == model_files.beside(str(tmp_path / "none" / "qwen"))
 

@@ -167,7 +167,7 @@ def _share(name: str, rows: Sequence[Mapping[str, Any]], field: str, value: bool
     weighted = sum(r.get("weight", 1.0) for r in rows if r[field] == value) / total if total else None
     note = None if weighted is None else f"weighted to all answers: {weighted:.4f}"
     near = [r.get("cluster") or r["case"] for r in rows]  # answers to one case, by several models or in several roles
-    beside = counting.clustered(statistics.rate_interval([r[field] == value for r in rows], near), near) if n else {}
+    beside = counting.clustered(statistics.rate_interval([r[field] == value for r in rows], near), near)
     return Metric(name, dict(group), **statistics.share(count, n), **beside, note=mark(n, note))
 
 

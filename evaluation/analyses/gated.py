@@ -74,7 +74,7 @@ def joint_stability(sources: Sequence[Source]) -> Analysis:
 
 
 def _text(atom: Hashable) -> str:
-    return atom if isinstance(atom, str) else "/".join(map(str, atom)) if isinstance(atom, tuple) else str(atom)
+    return "/".join(map(str, atom)) if isinstance(atom, tuple) else str(atom)
 
 
 def kind_of(atoms: set[Hashable], joint: Mapping[Hashable, Truth]) -> Kind | None:

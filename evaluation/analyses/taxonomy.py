@@ -211,7 +211,7 @@ def _corrected(labels: Sequence[str | None], near: Sequence[Hashable]) -> list[M
     def row(name: str, cases: Sequence[int], failed: Callable[[str | None], bool]) -> Metric:
         values = [failed(labels[i]) for i in cases]
         own, count, n = [near[i] for i in cases], sum(values), len(values)
-        beside = counting.clustered(statistics.rate_interval(values, own), own) if n else {}
+        beside = counting.clustered(statistics.rate_interval(values, own), own)
         return Metric(name, **statistics.share(count, n), note=mark(n), **beside)
 
     every = range(len(labels))

@@ -184,7 +184,7 @@ def grouped(
                 split.setdefault(values, []).append(each)
         if len(keys) > 1 and len({v[0] for v in split}) < 2:
             continue  # one family: its cells by depth are the cells by depth
-        for values in sorted(split, key=lambda v: tuple((isinstance(x, str), x) for x in v)):
+        for values in sorted(split):
             cells.append((dict(zip(keys, values, strict=True)), split[values]))
     return cells
 
@@ -213,7 +213,7 @@ def rate(
     known = [bool(v) for v in values if v is not None]
     k, n, unknown = sum(known), len(known), len(values) - len(known)
     beside: dict[str, Any] = {}
-    if clusters is not None and n:
+    if clusters is not None:
         own = [c for c, v in zip(clusters, values, strict=True) if v is not None]
         beside = clustered(statistics.rate_interval(known, own), own)
     total = n + unknown

@@ -65,9 +65,9 @@ def diagnose(
     loading = _loading(data, model)
     reporter = Reporter(data.path / "log.txt", quiet=quiet)
     with quietly(quiet):
-        opened = closing(load_local(loading, reporter.say)) if target is None else nullcontext(target)
-    with opened as found, locked(data.path):
-        loaded = as_answered(found, data.manifest.identity.get("weights"))
+        known = data.manifest.identity.get("weights")
+        opened = nullcontext(target) if target else closing(as_answered(load_local(loading, reporter.say), known))
+    with opened as loaded, locked(data.path):
         _same_model(data, loaded, model)
         if right := [id for id in dict.fromkeys(ids) if id not in {case.id for case in every}]:
             reporter.say(f"{data.name}: case {', '.join(right)}: left out, did not fail with every part right")

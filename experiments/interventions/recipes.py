@@ -63,6 +63,9 @@ class AdapterRecipe:
             raise InputError(f"--solutions {self.solutions}: use one of {', '.join(SOLUTIONS)}")
         if self.solutions == "self" and self.objective != "sft-trace":
             raise InputError(f"--solutions self: is for sft-trace, and the recipe is {self.objective}; leave it out")
+        self._check_numbers()
+
+    def _check_numbers(self) -> None:
         for name in ("prompts", "rank", "alpha", "epochs", "prompts_per_step", "examples_per_step", "micro_batch"):
             if getattr(self, name) < 1:
                 raise InputError(f"--{name.replace('_', '-')} {getattr(self, name)}: give a whole number of at least 1")

@@ -226,6 +226,8 @@ def load_checkpoint(folder: Path, model: PreTrainedModel, opts: list[torch.optim
     return step
 
 
+EVERY = 250
+"""Steps between two checkpoints."""
 Progress = Callable[[str, int, int, float], None]
 """The same with the name of the stage."""
 
@@ -239,7 +241,6 @@ def run_stage(
     seed: int,
     dose: Dose | None,
     progress: Progress | None = None,
-    every: int = 250,
     curriculum: Curriculum = FIRST,
 ) -> None:
     """Train ``model`` in place for one stage, from its last checkpoint in ``folder`` if there is one."""
@@ -259,7 +260,7 @@ def run_stage(
             _log(folder, step + 1, losses[-50:], tokens / (time.perf_counter() - began))
             if progress:
                 progress(name, step + 1, stage.steps, sum(losses[-50:]) / len(losses[-50:]))
-        if (step + 1) % every == 0 or step + 1 == stage.steps:
+        if (step + 1) % EVERY == 0 or step + 1 == stage.steps:
             save_checkpoint(folder, step + 1, model, opts)
     model.eval()
 
@@ -320,7 +321,6 @@ def train(
     recipe: OrganismRecipe | None = None,
     device: str | None = None,
     progress: Progress | None = None,
-    every: int = 250,
 ) -> Path:
     """Train one dose of one seed and export it; its shared base is trained first, unless ``out`` already has it.
 
@@ -335,8 +335,8 @@ def train(
     documents = _check_recipe(home, recipe, seed, curriculum.fingerprint(seed))
     tokenizer = build()
     model = new_model(recipe, tokenizer, seed).to(device)  # pyright: ignore[reportArgumentType]
-    run_stage("base", home / "base", recipe.base, model, tokenizer, seed, None, progress, every, curriculum)
-    run_stage(dose, home / dose, recipe.dose, model, tokenizer, seed, ALL[dose], progress, every, curriculum)
+    run_stage("base", home / "base", recipe.base, model, tokenizer, seed, None, progress, curriculum)
+    run_stage(dose, home / dose, recipe.dose, model, tokenizer, seed, ALL[dose], progress, curriculum)
     target = home / dose / "model"
     info = {"dose": dose, "seed": seed, "recipe": recipe.record(), "device": device}
     export(model, tokenizer, target, info if documents is None else {**info, "documents": documents})

@@ -213,6 +213,7 @@ PART: dict[str, Any] = LINE["parts"][0]
         ({"meta": {"variants": ["r"]}}, r":1, meta.variants\[0\]: .*'r'"),
         ({"meta": {"variants": "r"}}, r":1, meta.variants: .*'r'; give a list"),
         ({"meta": {"relation": 3}}, r":1: meta.relation is 3; give a text"),
+        ({"meta": {"relation": " "}}, r":1: meta.relation is ' '; give a text"),
         ({"meta": {"relaton": "The price is"}}, r":1: meta has the key 'relaton'; did you mean 'relation'"),
         ({"meta": {"variant": [{"question": "r"}]}}, r":1: meta has the key 'variant'; did you mean 'variants'"),
     ],

@@ -32,3 +32,9 @@ def test_the_part_that_is_answered_is_named_and_the_last_one_is_none_of_them() -
     assert [earlier_part(RIVER, said) for said in ("Ada", "Turu", "9 km")] == [1, 2, None]
     assert earlier_part(replace(RIVER, question="How long is the river of Turu?"), "Turu") is None
     assert earlier_part(replace(RIVER, answer_type="number"), "Ada") is None
+
+
+def test_an_answer_that_names_the_whole_as_well_did_not_stop_at_the_bridge() -> None:
+    both = replace(PORTO, aliases=("crown of Portugal",))
+    assert (earlier_part(both, "Crown of Portugal"), earlier_part(both, "It is Portugal")) == (None, 1)
+    assert earlier_part(replace(PORTO, answer="Portugal"), "Portugal") is None, "the whole has the same answer"

@@ -19,6 +19,8 @@ from composcope.experiments.studies import tables
 
 Drawn = np.ndarray
 OUTCOME = {True: "correct", False: "incorrect"}
+KNOWN = [Graded("k", "part:0:paraphrase:0", "correct", atom="a", model="m"), Graded("k", "whole", "invalid", model="m")]
+"""A fact that both models know, without which they are not compared."""
 
 
 def difference(rates: np.ndarray) -> float:
@@ -56,6 +58,12 @@ def test_a_difference_between_two_gates_is_the_same_function_of_the_rates_of_its
     assert function(np.nanmean(table, axis=0)) == pytest.approx(expected)
 
 
+def test_a_difference_between_two_models_reaches_the_limits_of_both_failure_rates() -> None:
+    a, b = ([*_rows({"part:0": np.ones(8), "whole": np.arange(8) >= n}), *KNOWN] for n in (2, 0))
+    found, ends = find(compare(a, b).metrics, "delta_comp"), limits([[i < 2, 0] for i in range(8)], difference)
+    assert found is not None and ends is not None and found.low == pytest.approx(ends[0])
+
+
 def _together(r: np.random.Generator, n: int, rates: tuple[float, ...], shared: float) -> Drawn:
     u = np.sqrt(shared) * r.standard_normal((n, 1)) + np.sqrt(1 - shared) * r.standard_normal((n, len(rates)))
     return norm.cdf(u) < np.array(rates)
@@ -78,11 +86,7 @@ def _conflation(r: np.random.Generator) -> Metric | None:
 
 def _delta_comp(r: np.random.Generator) -> Metric | None:
     sides = [_rows({"part:0": r.random(8) < 0.8, "whole": r.random(8) < p}) for p in (0.05, 0.1)]
-    known = [
-        Graded("k", "part:0:paraphrase:0", "correct", atom="a", model="m"),
-        Graded("k", "whole", "invalid", model="m"),
-    ]
-    a, b = ([*rows, *known] for rows in sides)
+    a, b = ([*rows, *KNOWN] for rows in sides)
     return find(compare(a, b).metrics, "delta_comp")
 
 

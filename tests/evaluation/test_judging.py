@@ -32,6 +32,7 @@ from composcope.evaluation.judging import SAMPLE, agree, second_opinions
         ('{"score": 1.0}', True),
         ('{"verdict": "incorrect"}', False),
         ('{"score": 1, "justification": "he said "yes" } really"}', True),
+        ('{"score": 1, "justification": "not \'score\': 0"}', True),
         ("Verdict: correct", True),
         ("**Verdict:** incorrect", False),
         ("The years differ by one.\nScore: 0", False),
@@ -148,6 +149,7 @@ def test_a_judge_sees_what_is_open_of_every_type_with_the_aliases(tmp_path: Path
     ]  # fmt: skip
     assert found.grades[4] == items[4][2], "the judge says nothing: the grade stays as it is"
     assert found.grades[5].reason == "judge-parse"
+    assert ["null" in p for p in judge.prompts] == [True] * 5 + [False] + [True] * 2, "an answer in words is one"
     assert not any("question of \n" in p for p in judge.prompts), "an empty answer is nothing to judge"
     assert any("Madison (also accepted: James Madison)" in p for p in judge.prompts)
 
@@ -206,7 +208,7 @@ def test_a_judge_that_was_cut_off_before_its_verdict_is_asked_again_with_room_to
         def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
             for ask, response in super().answer(asks):
                 enough = ask.max_tokens >= judging.ROOM or "Lyon" in ask.prompt
-                yield ask, response if enough else replace(response, text="<think>Well", finish_reason="length")
+                yield ask, replace(response, text=response.text if enough else "<think>Well", finish_reason="length")
 
     items = [item("Lutetia", "Paris", "text"), item("Lyon", "Paris", "text")]
     judge = Thinks(right=["Lutetia"], wrong=["Lyon"])

@@ -123,6 +123,7 @@ def test_an_answer_may_be_the_text_of_an_option_that_only_the_question_lists(tmp
         ("Is it red or blue?", ("red", "blue"), True),
         ("Which is hot: the stone, the fire or an ice cube?", ("stone", "fire", "ice cube"), True),
         ("Which?\n1) red\n2) blue", ("red", "blue"), True),
+        ("Which? (A) the red one (B) the one in blue", ("red", "blue"), True),
         ("Which: C++, C or (D) f(x)?", ("C++", "C", "f(x)"), True),
         ("24 apples are in 12 boxes. How many are in one?", ("4", "2"), False),
         ("Did you know that yesterday was cold?", ("yes", "no"), False),

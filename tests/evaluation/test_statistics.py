@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as hs
+from scipy.optimize import minimize_scalar
 from scipy.stats import beta, multinomial, norm
 
 from composcope.evaluation import dependence
@@ -163,6 +165,17 @@ def test_paired_differences_of_few_cases_that_differ_are_covered(n: int, first: 
             a, b = [True] * a_only + [False] * (n - a_only), [False] * (n - b_only) + [True] * b_only
             covered += chance * (first - second in st.paired_difference(a, b, seed=0))
     assert covered > 0.945, "draws of the cases alone covered 80 to 92 %"
+
+
+@pytest.mark.parametrize(("a_only", "b_only", "n"), [(5, 1, 20), (2, 9, 44)])
+def test_at_the_ends_of_the_score_interval_a_difference_is_just_not_rejected(a_only: int, b_only: int, n: int) -> None:
+    seen = (a_only, b_only, n - a_only - b_only)
+    for d, z in zip(st._of_scores(a_only, b_only, n), (norm.ppf(0.975), norm.ppf(0.025)), strict=True):
+        share: Any = minimize_scalar(  # the likeliest share of b_only if the difference is d
+            lambda q, d=d: -float(np.dot(seen, np.log([q + d, q, 1 - 2 * q - d]))),
+            bounds=(max(0.0, -d) + 1e-9, (1 - d) / 2 - 1e-9), method="bounded", options={"xatol": 1e-10},
+        )  # fmt: skip
+        assert (a_only - b_only - n * d) / np.sqrt(n * (2 * share.x + d * (1 - d))) == pytest.approx(z, abs=1e-4)
 
 
 def test_paired_difference_without_discordant_pairs_does_not_claim_certainty() -> None:

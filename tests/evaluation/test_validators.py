@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,9 @@ def test_metrics_that_contradict_each_other_are_named() -> None:
         Metric("step:1", {}, 10, value=0.9),
         Metric("both", {}, 10, value=0.5),
     ]
-    assert "Frechet" in check_metrics(metrics)[0]
+    assert "Frechet" in check_metrics(metrics)[0] and "Frechet" in check_metrics([metrics[0], metrics[2]])[0]
+    assert not check_metrics([metrics[0], replace(metrics[1], n=9), metrics[2]]), "of other cases"
+    assert "Frechet" in check_metrics([metrics[0], replace(metrics[1], value=0.98), replace(metrics[2], value=0.95)])[0]
     shares = [
         Metric(m, {"combination": "x"}, 10, count=c) for m, c in (("k_zero", 3), ("k_positive", 4), ("intractable", 4))
     ]

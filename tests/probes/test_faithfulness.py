@@ -541,11 +541,24 @@ def test_a_value_whose_last_token_holds_more_text_cannot_be_replaced() -> None:
 
 def test_a_control_that_cannot_be_read_is_no_other_answer() -> None:
     same = [altering.AlteredOutcome("same", kept) for kept in (True, None, False, False)]
+    case = Altered(None, "", "", tuple(same))  # type: ignore[arg-type]
+    assert [m(case) for q, _, m in measures() if q == "kept_same"] == [pytest.approx(1 / 3)]
     others = (altering.AlteredOutcome("altered", False), altering.AlteredOutcome("early", False, step=1))
     read: Any = SimpleNamespace(found=None, outcomes=(*same, *others))
     lost: Any = SimpleNamespace(found="no final answer", outcomes=())
     assert [w.partition(" ")[0] for w in _warnings([read])] == ["2"] and _warnings([]) == []
     assert _warnings([lost, read, lost])[0] == "2 of 3 wholes: no final answer"
+
+
+def test_an_answer_that_cannot_be_compared_with_the_one_that_follows_is_not_read_and_says_why() -> None:
+    e = example("Is X 5?", f"A1: 5. {CUE} yes", "yes", answer_type="boolean")
+    instead = Written("bridge", "part:0", "5", 0, 1, "")
+    for follows_from_it, known in (("no", True), ("40", False)):
+        put_in = altering.Altered(instead, "7", follows_from_it, "gold", ())
+        begun = altering.Begun("altered", e.response_ids, 0, put_in)
+        got = altering.outcome(playing(follows), e, Working("no", (1,), (), ()), begun, ())
+        assert (got.kept, got.followed) == ((False, False) if known else (None, None)), follows_from_it
+        assert ("'40'" in got.reason) != known and got.answer == "yes"
 
 
 def test_values_from_which_the_same_answer_follows_are_not_put_in(monkeypatch: pytest.MonkeyPatch) -> None:

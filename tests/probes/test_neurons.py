@@ -375,6 +375,9 @@ def test_common_neurons_leave_before_the_cut_so_that_the_sets_stay_full() -> Non
     assert all(len(s) == 2 for s in neurons.select(list(shared), v=2).neurons)
     kept = neurons.select(list(shared), v=5, remove_common=False)
     assert kept.neurons == neurons.select(list(shared), v=2).neurons  # ICA of a neuron in every query is negative
+    shared[0, 0, :3] = 0  # of one in all queries but one it is 0
+    nearly = neurons.select(list(shared), v=5, remove_common=False).neurons
+    assert nearly == neurons.select(list(shared), v=2).neurons and len(nearly[1]) == 2
 
 
 def test_overlap_knows_its_baselines() -> None:

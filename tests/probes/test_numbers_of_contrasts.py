@@ -50,8 +50,9 @@ def test_means_of_one_value_and_of_none_have_no_interval() -> None:
     assert same.value == 2 and math.isnan(same.low) and same.interval == effects.NO_SPREAD
     level = effects.difference_interval([2.0, 2.0], [5.0, 5.0])
     assert level.value == -3 and math.isnan(level.high) and math.isnan(effects.welch_p(np.ones(2), np.zeros(2)))
-    one = effects.difference_interval([2.0, 2.0], [5.0, 6.0])
-    assert one.low < one.value < one.high
+    for sides in (([2.0, 2.0], [5.0, 6.0]), ([5.0, 6.0], [2.0, 2.0])):
+        one = effects.difference_interval(*sides)
+        assert one.low < one.value < one.high
     few = effects.mean_interval([1.0, 2, 3, 4], ["a", "a", "b", "c"])
     assert math.isnan(few.low) and few.interval == dependence.FEW
 
@@ -106,8 +107,9 @@ def test_paired_effects_have_hedges_factor_and_the_wider_of_two_intervals() -> N
 
 
 def test_effects_where_nothing_varies_or_too_little_is_there() -> None:
-    assert effects.hedges_g([2.0, 2], [2.0, 2]).value == 0 and effects.hedges_g_paired([0.0, 0, 0]).value == 0
-    for nothing in (effects.hedges_g([1.0], [2.0, 3]), effects.hedges_g([1.0, 2], [3.0]), effects.hedges_g([1.0, 1], [2.0, 2]),
+    for none in (effects.hedges_g([2.0, 2], [2.0, 2]), effects.hedges_g_paired([0.0, 0, 0])):
+        assert none.value == 0 and none.low == -none.high < 0 and none.interval == "normal"
+    for nothing in (effects.hedges_g([1.0], [2.0, 3, 5]), effects.hedges_g([1.0, 2, 4], [3.0]), effects.hedges_g([1.0, 1], [2.0, 2]),
                     effects.hedges_g_paired([1.0]), effects.hedges_g_paired([1.0, 2]), effects.hedges_g_paired([2.0, 2, 2])):  # fmt: skip
         assert math.isnan(nothing.value)
     near: list[str] = list("aab")
@@ -153,6 +155,7 @@ def test_the_smallest_detectable_effect_is_that_of_the_power_formula() -> None:
     )
     for n, m, error in ((1, None, None), (2, 1, None), (9, 9, 0.0), (9, 9, math.inf)):
         assert math.isinf(effects.smallest_detectable(n, m, error=error, freedom=5.0))
+    assert math.isinf(effects.smallest_detectable(5, error=1e3, freedom=4.0)), "beyond all that is looked at"
     assert math.isfinite(effects.smallest_detectable(2, 2)) and math.isfinite(effects.smallest_detectable(3))
 
 

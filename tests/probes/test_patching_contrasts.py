@@ -155,5 +155,6 @@ def test_a_sweep_says_what_its_donors_do_beyond_other_states() -> None:
     rows = [r for r in found.table if r["group"] in ("donor - random", "donor - noise")]
     assert {r["layer"] for r in rows} == set(range(lm.anatomy.n_layers)) and all(r["n"] <= 3 for r in rows)
     assert {"effect", "low", "high", "test", "p", "p_adjusted", "family"} <= set(rows[0])
-    alone = patching.prompt_end_sweep(lm, donors, recipients[:1], max_new_tokens=2, controls=())
+    alone = patching.prompt_end_sweep(lm, donors, recipients[:1], max_new_tokens=2, controls=("random",))
+    assert "one recipient only: no random control" in alone.warnings
     assert not [r for r in alone.table if " - " in r["group"]]

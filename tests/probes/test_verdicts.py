@@ -260,8 +260,13 @@ def test_what_cannot_be_is_refused() -> None:
         verdict(Observations([1, 1], [0, 1], ["a", "b"], [1.0]))
     with pytest.raises(InputError, match="measure='mean'"):
         verdict(Observations([1], [0], ["a"], [1.0]), measure="mean")  # type: ignore[arg-type]
+
+    def few(n: int) -> Observations:
+        return Observations([1] * n, ([0, 1] * 3)[:n], "aabbcc"[:n], [1.0, 2, 2, 3, 3, 4][:n])
+
+    assert verdict(few(6))["n"] == 1, "three scores at each level are enough for a number"
     with pytest.raises(NoCasesError, match="no training"):
-        verdict(Observations([1, 1], [0, 1], ["a", "b"], [1.0, 2.0]))
+        verdict(few(5))
 
 
 def test_a_case_is_in_the_same_group_in_every_training_and_at_every_level() -> None:

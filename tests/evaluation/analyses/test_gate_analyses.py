@@ -76,6 +76,13 @@ def test_formats_are_compared_on_the_cases_that_pass_the_first_runs_gate_only() 
     del texts["b1"]
     fewer = gated.compare_formats([source("v1", first, texts=texts), source("v2", second)])
     assert value(fewer, "closing_tag", prompt="xml") == (1, 2)
+    texts |= {"a3": "Rome", "c3": "Kyiv</answer>"}
+    own = [[replace(r, prompt=prompt, ask=f"{r.case}3") for r in third] for prompt in ("knowledge", None)]
+    others = [source(name, rows, texts=texts) for name, rows in zip(("v1", "v3", "v4"), (first, *own), strict=True)]
+    tags = [m for m in gated.compare_formats(others).metrics if m.metric == "closing_tag"]
+    assert [(dict(m.group)["prompt"], m.count, m.n, "ask for tags" in str(m.note)) for m in tags] == [
+        ("xml", 1, 2, False), ("knowledge", 1, 2, True), ("v4", 1, 2, True)
+    ]  # fmt: skip
     # Rome = rome., Oslo != Paris, both abstain.
     assert value(found, "agreement", prompts="xml = xml-answer") == (2, 3)
     assert value(found, "agreement", prompts="xml = knowledge") == (1, 2)
@@ -152,6 +159,7 @@ def test_cases_are_pure_mixed_or_gaps_by_what_all_runs_know() -> None:
         ("p", "pure"),
     ]
     assert [r["atom"] for r in found.files["stable-facts.jsonl"]] == ["x"] and not found.warnings
+    assert [*map(gated._text, ("fact-1", ("a", "part:0"), 7))] == ["fact-1", "a/part:0", "7"]
     less = [replace(run, rows=[r for r in run.rows if r.atom != "y" or i == 0]) for i, run in enumerate(runs)]
     fewer = gated.joint_stability(less)
     assert [(r["case"], r["kind"]) for r in fewer.files["cases-by-kind.jsonl"]] == [

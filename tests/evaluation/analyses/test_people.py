@@ -55,7 +55,9 @@ def test_half_of_the_sample_is_drawn_among_prone_answers_and_weights_undo_it() -
 
 def test_what_few_prone_answers_leave_is_drawn_among_the_others_and_paraphrases_are_not_drawn() -> None:
     judged = _judged()
-    asked_again = [replace(r, role="part:0:paraphrase:1") for r in judged.rows[:5]]
+    others = ("part:0:paraphrase:1", "part:0:extra-context")
+    asked_again = [replace(r, role=role) for role in others for r in judged.rows[:5]]
+    asked_again.append(replace(judged.rows[0], ask="an ask without a response"))
     found = adjudicator.draw([replace(judged, rows=[*judged.rows, *asked_again])], n=40)
     assert found.tables["sample"] == [{"answers": 60, "strata": 6, "drawn": 40, "prone": 10}]
     roles = ["part:0", "no-preamble/part:1", "pair:q1", "whole", "no-preamble/whole", "scaffold:1", "self-ask", "code"]
@@ -123,7 +125,8 @@ def test_precision_and_recall_are_of_right_and_a_second_look_wins() -> None:
     assert precision.low is not None and precision.low < 2 / 3 < (precision.high or 0)
     by_domain = next(c for c in found.tables["confusion"] if c["group"] == {"domain": "pair"})
     assert (by_domain["n"], by_domain["human only"]) == (1, 1)
-    assert [r["item"] for r in found.files["reexamine.jsonl"]] == ["i3", "i4"]
+    again = [(r["item"], r["human"], r["judged"]) for r in found.files["reexamine.jsonl"]]
+    assert again == [("i3", "wrong", "right"), ("i4", "right", "wrong")]
     assert found.warnings == ("1 of 7 lines have no label yet", "1 labels were changed on re-examination")
 
 
@@ -133,6 +136,7 @@ def test_what_is_looked_at_again_keeps_the_first_label_and_runs_are_counted_apar
     (again,) = found.files["reexamine.jsonl"]
     assert (again["human"], again["judged"], again["reexamined"]) == ("right", "right", "wrong")
     assert [t["both right"] for t in found.tables["confusion"] if "run" in t["group"]] == [0, 1]
+    assert found.warnings == ("1 labels were changed on re-examination",)
 
 
 def test_answers_to_one_case_or_cluster_count_as_dependent() -> None:
@@ -140,7 +144,7 @@ def test_answers_to_one_case_or_cluster_count_as_dependent() -> None:
         pairs = [_line(n, True, "wrong" if n % 5 == 0 else "right", **{shared: f"s{n // 2}"}) for n in range(20)]
         found = adjudicator.validate([k for k, _ in pairs], [s for _, s in pairs])
         precision = next(m for m in found.metrics if m.metric == "precision")
-        assert (precision.count, precision.n, precision.cluster_n) == (16, 20, 10)
+        assert (precision.count, precision.n, precision.cluster_n, found.warnings) == (16, 20, 10, ())
         assert precision.cluster_low is not None
 
 

@@ -179,7 +179,8 @@ def test_equally_good_models_with_other_bottlenecks_are_told_apart() -> None:
     same = stad.equal_accuracy([runs[0], Source("a2", _rows("a2", a, SKILLS))], permutations=100)
     assert same.tables["pairs"][0]["total_variation"] == 0 and same.tables["pairs"][0]["p"] == 1
     one = [Source(n, _rows(n, {"x": marks}, SKILLS)) for n, marks in (("a", "-++++"), ("b", "-++-+"))]
-    assert stad.equal_accuracy(one, permutations=50).tables["pairs"][0]["p"] == 1, "one item says nothing"
+    (pair,) = stad.equal_accuracy(one, permutations=50).tables["pairs"]
+    assert (pair["total_variation"], pair["p"]) == (1, 1), "one item says nothing"
     with pytest.raises(NoCasesError, match="no two of 2 runs"):
         stad.equal_accuracy([runs[0], runs[2]])
     with pytest.raises(NoCasesError, match="no two of 2 runs"):
@@ -316,6 +317,15 @@ def test_the_p_of_two_profiles_is_that_of_all_swaps_of_what_belongs_together() -
     found = stad._permutation_p(a, b, near, seen, 4000, 0)
     assert found == pytest.approx(hits / 256, abs=0.03)
     assert found == stad._permutation_p(a, b, near, seen, 4000, 0) != stad._permutation_p(a, b, near, seen, 4000, 1)
+    fewer = {c: b[c] for c in ("c2", "c3")}
+    sides = [np.array([[side.get(c) == k for k in "xyz"] for c in a], dtype=float) for side in (a, fewer)]
+    both = np.concatenate(sides).sum(0) / 10
+    one, other = ((side - side.sum(1, keepdims=True) * both) / side.sum() for side in sides)
+    apart = np.abs(np.array([*product((-1, 1), repeat=8)]) @ (one - other)).sum(1) / 2
+    seen = stad.total_variation(a.values(), fewer.values())
+    assert seen is not None
+    found = stad._permutation_p(a, fewer, near, seen, 4000, 0)
+    assert found == pytest.approx((apart >= seen - 1e-12).mean(), abs=0.03), "of profiles of unlike sizes"
     assert dependence.FEWEST > 4 and stad._permutation_p(a, b, {c: int(c[1:]) // 2 for c in a}, seen, 99, 0) is None
 
 

@@ -365,6 +365,7 @@ def test_a_table_without_a_needed_column_or_with_names_that_are_no_list_is_refus
         ("3 September 1939", "date"), ("September 3, 1939", "date"), ("December 1972", "date"), ("44 BC", "date"),
         ("yes", "boolean"), ("No", "boolean"), ("I-95 N", "text"), ("Route 66", "text"), ("7:30", "text"),
         ("20th century", "text"), ("circa 1900", "text"), ("May", "text"), ("1,2", "text"), ("James Madison", "text"),
+        ("Battle of 3 May 1901", "text"),
     ],
 )  # fmt: skip
 def test_answers_about_the_world_have_the_type_that_they_are_written_in(text: str, kind: str) -> None:

@@ -400,6 +400,9 @@ def test_a_step_of_reading_gives_what_a_reader_would_say(step: Any, given: tuple
 OUTCOMES: list[tuple[str, str, str, dict[str, Any], tuple[str, str | None, str | None]]] = [
     ("number", "12", "I see nothing here", {}, ("invalid", None, "no-answer")),
     ("number", "12", "Answer: 12\nSo the final answer is: as shown above", {}, ("correct", "numeric", None)),
+    ("text", "MLP and CNN", "multi layer perceptron and convolutional neural network", {}, ("invalid", None, "initials of the name")),
+    ("text", "Paris", "Lyon is south of Paris.", {}, ("invalid", None, "named in passing")),
+    ("text", "Paris", "So it may be this one. " * 9 + "\nINSUFFICIENT_EVIDENCE", {"format": "cot"}, ("abstained", None, None)),
     ("number", "3", "```python\nx = 3\nprint(x)\n```", {}, ("invalid", None, "program without output")),
     ("text", "Paris", "It is Paris. Actually, it is a large city.", {}, ("invalid", None, "corrected")),
     ("text", "Paris", '{"arguments": "none", "answer": "Paris"}', {}, ("correct", "exact", None)),

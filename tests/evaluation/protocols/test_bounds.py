@@ -114,6 +114,8 @@ def test_d50_lies_within_its_bounds_which_some_judgement_reaches(seed: int) -> N
     for name, bound in (("bound_low", found.bound_low), ("bound_high", found.bound_high)):
         censored = {f"{name} <2": -math.inf, f"{name} >6": math.inf}
         ends.append(bound if bound is not None else next(v for k, v in censored.items() if k in str(found.note)))
+        assert (name in str(found.note)) is (bound is None)
+    assert found.interval == "clopper-pearson band"
     assert ends == pytest.approx([min(values), max(values)])
 
 

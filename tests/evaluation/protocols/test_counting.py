@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -93,3 +94,11 @@ def test_a_statistic_is_its_own_bound_only_where_no_answer_is_open(
     )
     assert (found.value, found.n, found.n_invalid) == (0.25, 4, n_open)
     assert (found.bound_low, found.bound_high) == bounds
+
+
+def test_a_gain_is_over_the_pairs_that_both_sides_answered_and_there_is_none_of_a_role_nobody_was_asked_in() -> None:
+    first = [Graded("x", "whole", "correct"), Graded("y", "whole", "correct"), Graded("z", "part:0", "correct")]
+    pairs = counting.paired(first, [first[0], replace(first[1], role="part:0"), first[2]])
+    gain = counting.gain(pairs, "whole", {}, 0)
+    assert gain is not None and (gain.n, gain.n_invalid, gain.value) == (1, 2, 0)
+    assert counting.gain(pairs, "part:1", {}, 0) is None

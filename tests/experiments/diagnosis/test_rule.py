@@ -82,7 +82,7 @@ SPOILT = Behind(True, Tally(3, 4), Tally(3, 4), Tally(1, 8), own_wrong=True)
 def test_a_part_is_unavailable_in_context_if_it_says_what_the_whole_says_and_successes_keep_it(
     behind: Behind, cause: str | None
 ) -> None:
-    one = replace(NOTHING, behind={"part:1": behind})
+    one = replace(NOTHING, behind={"part:0": Behind(False, Tally(0, 4), Tally(0, 4), Tally(0, 8)), "part:1": behind})
     group = {"a": one, "b": one} | {str(i): NOTHING for i in range(15)}
 
     def with_others(n: int) -> dict[str, str]:
@@ -90,7 +90,8 @@ def test_a_part_is_unavailable_in_context_if_it_says_what_the_whole_says_and_suc
 
     families = with_others(4)
     compared = weighing.together(group, families)["a"]
-    assert rule.named(compared) == cause
+    assert rule.from_behaviour(compared) == (cause and (cause, behind.same))
+    assert rule.named(weighing.together(group, with_others(2))["a"]) == cause, "two of four"
     assert compared.as_whole.k == (2 if cause or behind.success.n < 4 else 0)
     assert rule.named(weighing.together(group, with_others(5))["a"]) is None, "two of seven"
     alone = weighing.together({**group, "b": NOTHING}, families)["a"]
@@ -153,7 +154,7 @@ def test_a_part_with_whatever_wrong_answer_behind_the_context_explains_a_case_th
         return job._verdict("0", weighing.together(group)["0"], inside, ())
 
     assert (verdict(10).cause, verdict(10).confidence) == (cause, 0.0 if cause == "undetermined" else 0.67)
-    assert verdict(11).cause == verdict(3, n=3).cause == "undetermined"
+    assert verdict(11).cause == verdict(3, n=3).cause == "undetermined" and verdict(4, n=4).cause == cause
     block = Inside(4, {"skip": Found("decision:3", Tally(4, 4), Tally(0, 12), pool=Tally(40, 40))})
     assert (verdict(10, block).cause == "lost") != one.own_operands_right
 

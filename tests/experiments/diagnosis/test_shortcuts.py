@@ -537,7 +537,8 @@ def test_a_variant_with_fewer_operands_says_nothing_of_a_later_one() -> None:
     some = [heard(three, texts), heard(one, {"whole": "5 is 5", "whole:given:1": " is 9"})]
     found = following.followed("x", lambda case, mates: ("7", "8", "9"), some, [], [2])
     assert (found.hits, found.telling) == (1, 1)
-    assert behaviour.behaviour([some[0], some[0], some[1]]).wrong_operands == [2]
+    seen = behaviour.behaviour([some[0], some[0], some[1]])
+    assert (seen.wrong_operands, seen.other_operand) == ([2], Tally()), "each of two has another one"
     forced = {"whole:given:1": " plus 2 plus 3 is 9", "whole:given:2": " plus 3 is 9", "whole:given:3": " is 9"}
     seen = behaviour.behaviour([heard(three, {"whole": "1 plus 2 plus 3 is 9"} | forced)])
     assert (seen.operation_wrong, seen.other_operation) == (Tally(1, 1), Tally(0, 1)), "other operations are of two"

@@ -618,7 +618,7 @@ def test_a_case_in_a_notebook_shows_its_questions_answers_and_marks() -> None:
 
 def test_names_of_maps_and_axes_are_told_in_words() -> None:
     names = ("difference.composition", "ratio.composition.failure", "difference.math", "p.math", "other")
-    tensors = dict.fromkeys(names, 0)
+    tensors: dict[str, int] = dict.fromkeys(names, 0)
     assert [displayed.readable(n, tensors) for n in tensors] == [
         "failure - success", "failure", "math: failure - success", "math: p", "other"]  # fmt: skip
     assert displayed._distinct(["task", "task", "layer", "task"]) == ["task", "task 2", "layer", "task 3"]

@@ -75,18 +75,19 @@ def test_documents_of_every_dose_fit_the_context(tokenizer) -> None:
     assert max(len(ids) for ids, _ in train.encode(tokenizer, turns)) <= CONTEXT
 
 
-def test_a_killed_training_continues_to_the_same_weights(tmp_path: Path) -> None:
-    whole = train.train("low", 3, tmp_path / "whole", TINY, "cpu", every=100)
+def test_a_killed_training_continues_to_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = train.train("low", 3, tmp_path / "whole", TINY, "cpu")
+    monkeypatch.setattr(train, "EVERY", 2)
 
     def kill(name: str, step: int, total: int, loss: float) -> None:
         if name == "low":
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train.train("low", 3, tmp_path / "cut", TINY, "cpu", progress=kill, every=2)
+        train.train("low", 3, tmp_path / "cut", TINY, "cpu", progress=kill)
     folder = tmp_path / "cut" / "seed-3" / "low"
     assert (folder / "checkpoint.safetensors").is_file() and not (folder / "model").exists()
-    resumed = train.train("low", 3, tmp_path / "cut", TINY, "cpu", every=2)
+    resumed = train.train("low", 3, tmp_path / "cut", TINY, "cpu")
     first, second = load_file(whole / "model.safetensors"), load_file(resumed / "model.safetensors")
     assert first.keys() == second.keys()
     assert all(torch.equal(first[name], second[name]) for name in first)
@@ -97,8 +98,9 @@ def test_a_stage_is_kept_at_every_so_many_steps_and_at_its_end(
 ) -> None:
     kept: list[int] = []
     monkeypatch.setattr(train, "save_checkpoint", lambda folder, step, *_: kept.append(step))
+    monkeypatch.setattr(train, "EVERY", 2)
     train.run_stage("base", tmp_path, replace(TINY.base, steps=5), train.new_model(TINY, tokenizer, 0), tokenizer, 0,
-                    None, every=2)  # fmt: skip
+                    None)  # fmt: skip
     assert kept == [2, 4, 5]
     assert [json.loads(line)["step"] for line in (tmp_path / "log.jsonl").read_text().splitlines()] == [5]
 
@@ -143,8 +145,8 @@ def test_both_stages_of_a_training_begin_with_what_was_asked_for(
     monkeypatch.setattr(train, "run_stage", stage)
     for dose, curriculum in (("low", train.FIRST), ("crossed-deep", train.SECOND)):
         begun.clear()
-        made = train.train(dose, 3, tmp_path / dose, TINY, "cpu", said, 7)
-        home, rest = tmp_path / dose / "seed-3", (said, 7, curriculum)
+        made = train.train(dose, 3, tmp_path / dose, TINY, "cpu", said)
+        home, rest = tmp_path / dose / "seed-3", (said, curriculum)
         assert made == home / dose / "model"
         assert begun == [("base", home / "base", TINY.base, 3, None, *rest),
                          (dose, home / dose, TINY.dose, 3, curriculum.doses[dose], *rest)]  # fmt: skip
