@@ -15,8 +15,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..errors import InputError
 from ..files import as_path, text_hash, write_text
 from ..terminal import how_many
@@ -168,8 +166,10 @@ def as_in_a_file(cases: Any, where: str) -> list[Case]:
     ``cases`` are ``Case`` objects, dictionaries with the fields of a case file, or a data frame with such columns; a
     missing value (NaN) is a field that is not given. Lists become tuples, and values of NumPy plain ones.
     """
-    rows = cases.to_dict("records") if hasattr(cases, "columns") else cases
-    given = (_case(_filled(row), f"{where}[{i}]") if isinstance(row, Mapping) else row for i, row in enumerate(rows))
+    given = cases.to_dict("records") if hasattr(cases, "columns") else cases
+    if isinstance(given, Iterable) and not isinstance(given, Case | Mapping):
+        made = enumerate(given)
+        given = [_case(_filled(row), f"{where}[{i}]") if isinstance(row, Mapping) else row for i, row in made]
     found = [asdict(case) for case in check_cases(given, where)]
     for row in found:
         row["parts"] = [_filled(part) for part in row["parts"]]
@@ -177,7 +177,7 @@ def as_in_a_file(cases: Any, where: str) -> list[Case]:
 
 
 def _filled(row: Mapping[str, Any]) -> dict[str, Any]:
-    plain = {n: value.tolist() if isinstance(value, np.generic | np.ndarray) else value for n, value in row.items()}
+    plain = {n: value.tolist() if hasattr(value, "tolist") else value for n, value in row.items()}
     if isinstance(depth := plain.get("depth"), float) and depth.is_integer():
         plain["depth"] = int(depth)  # a column of a data frame with missing values has no whole numbers
     return {name: value for name, value in plain.items() if value not in (None, (), []) and value == value}  # NaN

@@ -161,5 +161,5 @@ def test_with_options_the_text_counts_as_much_as_the_letter(response: str, outco
 
 
 def test_a_gold_letter_that_is_no_option_is_refused() -> None:
-    with pytest.raises(InputError, match=r"'C'.*A, B"):
+    with pytest.raises(InputError, match=r"'C'.*A \(red\), B \(blue\)"):
         grade("B", "stop", "C", "choice", options=COLOURS)

@@ -370,12 +370,12 @@ DICTS: Any = ({"question": "Q?", "answer": "A"},)
 @pytest.mark.parametrize(
     ("cases", "named"),
     [
-        ([{"id": "a", "question": "Q?", "answer": "A"}], r"cases\[0\]: dict"),
+        ([{"id": "a", "question": "Q?"}], r"cases\[0\]: field 'answer'"),
         (["What is 2+2?"], r"cases\[0\]: str"),
         (Case("a", "Q?", "A"), "list of cases"),
         *(([Case("a", "Q?", answer)], rf"cases\[0\]: answer is {answer}") for answer in ANYTHING),
         ([Case("a", "Q?", "A", DICTS)], r"cases\[0\], parts\[0\]: dict"),
-        (pd.DataFrame([{"id": "a"}]), "cases: DataFrame"),
+        (pd.DataFrame([{"id": "a"}]), r"cases\[0\]: field 'question'"),
         *(
             ([Case("a", "Q?", "A", **wrong)], rf"cases\[0\].*{list(wrong)[-1]}")
             for wrong in WRONG

@@ -190,7 +190,7 @@ def test_every_number_of_the_headline_tables_is_a_claim(synthetic: ModuleType, t
     ]  # fmt: skip
     keys = ("model", "benchmark", "claim", "n", "value", "interval")
     assert sorted(tuple(r[k] for k in keys) for r in made) == sorted(shown)
-    assert {r["claim"] for r in made} > {"atoms right in every wording"}
+    assert {r["claim"] for r in made} > {"atoms right in every paraphrase"}
 
 
 def test_the_causes_of_a_diagnosed_run_are_claims_and_the_model_does_not_name_the_benchmark(
