@@ -91,6 +91,7 @@ _LATEX = [
 ]
 
 
+@lru_cache(maxsize=512)
 def normalized(text: str) -> str:
     """The text with LaTeX, Unicode digits, fractions, minus signs and digit group marks written plainly."""
     text = re.sub(r"([⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)", lambda m: "^" + m[1].translate(_SUPERSCRIPTS), text)
@@ -131,8 +132,7 @@ _NUMBER = re.compile(
 _LONGEST = 400
 """Most characters of one number; longer runs of digits or number words are not answers."""
 _TOO_LONG = re.compile(rf"\d{{{_LONGEST},}}")
-_DECIMALS = 5000
-"""Digits that any decimal number of a text can have."""
+_DECIMALS = 5000  # digits that any decimal number of a text can have
 _NEAR = 60
 """Characters around a number that can negate it or join it to the next."""
 _OPERATOR = r"(?:[-+–×x*·÷/^]|times|plus|minus|multiplied\s+by|divided\s+by|added\s+to|less|over)"
@@ -153,8 +153,7 @@ _LABEL = re.compile(
 )
 _HEAD = re.compile(r"^\W*(?:step|part|case|question)\s*#?\d+(?=\W*:\W*[^\W\d])", re.I | re.M)  # "Step 4: Calculate"
 _GROUP = re.compile(r"(?<![\d.,/])\d{1,3}(?= \Z)")  # digits before three others that may be one number: "1 275"
-_AND_CENTS = re.compile(r"\s*(?:dollars?|euros?|pounds?)\s+", re.IGNORECASE)
-"""Between an amount and its cents: "37 euros 50"."""
+_AND_CENTS = re.compile(r"\s*(?:dollars?|euros?|pounds?)\s+", re.I)  # before its cents: "37 euros 50"
 _MONEY = frozenset({"dollar", "euro", "sterling"})
 _COMPOUND = re.compile(r"^\s*(?:,|and|,\s*and)?\s*$", re.I)
 
@@ -166,7 +165,6 @@ def find_all(text: str) -> list[Number]:
 
 @lru_cache(maxsize=256)
 def _all(text: str) -> tuple[Number, ...]:
-    # Cached: one answer is read several times while it is graded.
     found = [n for m in _NUMBER.finditer(text) if (n := _number(m, text)) is not None]
     taken = bytearray(len(text))
     for n in found:
@@ -376,10 +374,12 @@ def may_equal(a: Number, gold: Number) -> bool:
     return any(close(other, gold.value) for other in a.others) or any(close(a.value, o) for o in gold.others)
 
 
+_OTHER = {("euro", "dollar", Fraction(1, 100)): Fraction(1, 100), ("sterling", *words.UNITS["pound"]): Fraction(1)}
+
+
 def _in(n: Number, dimension: str | None) -> Number:
     """A number whose unit has two meanings, in one of them: cents of a euro, pounds that are money."""
-    other = {("euro", "dollar", Fraction(1, 100)): n.factor, ("sterling", *words.UNITS["pound"]): Fraction(1)}
-    factor = other.get((dimension or "", n.dimension or "", n.factor))
+    factor = _OTHER.get((dimension, n.dimension, n.factor)) if n.dimension and dimension else None
     return n if factor is None else replace(n, dimension=dimension, factor=factor)
 
 

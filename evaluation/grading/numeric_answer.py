@@ -248,7 +248,7 @@ def _read(sentence: str, first: bool) -> QuantityReading:
 
 def _main(sentence: str, chosen: list[Number]) -> int:
     """The number that a sentence without a cue is about: the last one that neither counts things nor explains."""
-    main = [i for i, n in enumerate(chosen) if not _ADJUNCT.search(sentence[: n.start])]
+    main = [i for i, n in enumerate(chosen) if not _ADJUNCT.search(sentence, max(0, n.start - 200), n.start)]
     if _BEGUN.fullmatch(sentence[: chosen[0].start]) and _WHICH.match(sentence, chosen[0].end):
         return 0  # "1967, which made her 22 in 1990"
     said = len(re.findall(r"[^\W\d]+", sentence[: chosen[0].start])) > 1
@@ -331,7 +331,7 @@ def _only(clause: str, at: int, result: Number) -> Number | None:
     """The only number of a clause about no other person, which begins at a place of its sentence."""
     every = [n for n in numbers.candidates(clause) if not (n.word and n.value == 1)]
     if all(n.value != result.value for n in every):  # "17 / 5 = 3.4, so they need 4 cars of 5 seats"
-        every = [n for n in every if not _ADJUNCT.search(clause[: n.start])]
+        every = [n for n in every if not _ADJUNCT.search(clause, max(0, n.start - 200), n.start)]
     if clause[:1].isupper() or len(every) != 1:
         return None
     return replace(every[0], start=every[0].start + at, end=every[0].end + at)

@@ -7,6 +7,7 @@ Applied to an answer and to the right answer before they are compared, so a spel
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from . import words
 
@@ -64,6 +65,7 @@ _LETTERS = {n: letter for letter, n in _VALUES.items()}
 """Numerals that stay letters: "I" is a word, and "Malcolm X" a name."""
 
 
+@lru_cache(maxsize=4096)
 def alike(text: str) -> str:
     """The text with such words in one spelling."""
     if (ruler := _NTH.fullmatch(text)) and ruler[1].split()[0].lower() not in _NO_NAMES:

@@ -101,7 +101,8 @@ def _normalized(text: str) -> str:
     text = re.sub(r"\\(?:text|mathrm|mathbf|textbf|boxed)\s*\{([^{}]*)\}", r"\1", text)
     text = re.sub(r"(?<=[A-Za-z)])_\{?(\d{1,2})\}?", r"\1", text)  # H_2O
     text = alike(unicodedata.normalize("NFKC", text)).casefold().replace("’", "'").replace("‘", "'")
-    text = "".join(c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c))
+    if not text.isascii():
+        text = "".join(c for c in unicodedata.normalize("NFD", text) if not unicodedata.combining(c))
     text = re.sub(r"'s\b", "s", text).replace("'", "")
     text = re.sub(r"[^\w\s]|_", " ", text)
     shorter = _ARTICLES.sub(" ", text)

@@ -237,6 +237,7 @@ def within_reach(text: str) -> tuple[str, bool]:
     return text[:HALF] + GAP + text[-HALF:], True
 
 
+@lru_cache(maxsize=512)
 def plain(text: str) -> str:
     """The text without Markdown and LaTeX marks, with straight quotation marks; lines are kept."""
     for pattern, kept in _LAYOUT:
@@ -318,6 +319,12 @@ def fold(word: str) -> str:
 
 def tokens(sentence: str) -> list[Token]:
     """Words and marks of a ``plain`` sentence, up to a length that no real sentence has."""
+    return list(_tokens(sentence))
+
+
+@lru_cache(maxsize=1024)
+def _tokens(sentence: str) -> tuple[Token, ...]:
+    # Cached: one sentence is read by several rules while an answer is graded.
     found = []
     sentence = alike(sentence)
     sentence = _INITIALS_OF_A_NAME.sub(lambda m: re.sub(r"[.\s]", "", m[0]) + " ", sentence)
@@ -325,7 +332,7 @@ def tokens(sentence: str) -> list[Token]:
         raw = m[0]
         base = raw[:-2] if raw[-2:].casefold() == "'s" else raw[:-1] if raw.endswith("'") else None
         found.append(Token(fold(raw) or raw, raw[:1].isupper() or raw[:1].isdigit(), fold(base) if base else None))
-    return found
+    return tuple(found)
 
 
 @lru_cache(maxsize=4096)
