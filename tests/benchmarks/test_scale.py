@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,9 @@ from composcope.benchmarks.scale import (
 )
 from composcope.benchmarks.tasks import make
 from composcope.errors import InputError
+from composcope.experiments.console.exits import guarded
 from composcope.experiments.interventions.recipes import AdapterRecipe
+from composcope.experiments.run.folder import command_line
 from composcope.probes import lookback, neurons
 from composcope.probes.patching import prompt_end_sweep
 from composcope.probes.patching.engine import transplant_pairs
@@ -122,11 +124,14 @@ def test_a_study_of_no_asks_is_refused() -> None:
 
 
 @pytest.mark.parametrize("line", ["scale --asks 0", "probes --preset nope", "probes --repeats 0"])
-def test_a_wrong_option_of_a_script_is_one_line(line: str) -> None:
+def test_a_wrong_option_of_a_script_is_one_line(
+    line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     name, *options = line.split()
-    command = [sys.executable, "-m", f"composcope.benchmarks.{name}", *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and done.stderr.count("\n") == 1 and options[1] in done.stderr
+    monkeypatch.setattr(sys, "argv", [name, *options])
+    script = import_module(f"composcope.benchmarks.{name}")
+    said = (guarded(script.main, command_line), capsys.readouterr().err)
+    assert said[0] == 1 and said[1].count("\n") == 1 and options[1] in said[1]
 
 
 def test_a_training_costs_its_tokens_and_the_weights_read_for_them() -> None:
