@@ -135,9 +135,10 @@ def is_code(name: str) -> bool:
 
 def holds(text: str, answer: str) -> bool:
     """Whether an answer stands in a text, as whole words; "IS", "CAN" and the like only as they are written."""
-    if (plain(answer) in SMALL_WORDS and not answer.islower()) or is_code(answer):
-        return _as_written(text, answer)
-    return f" {plain(answer)} " in f" {plain(text)} "
+    if f" {plain(answer)} " not in f" {plain(text)} ":
+        return False
+    small = (plain(answer) in SMALL_WORDS and not answer.islower()) or is_code(answer)
+    return not small or _as_written(text, answer)
 
 
 def has_any(said: str, names: Iterable[str]) -> bool:
