@@ -1,6 +1,6 @@
 """A second device where there is none: tensors that say that they lie on ``privateuseone:0``, and hold data of the CPU.
 
-    python tests/second_device.py llama  # what fails or differs where the blocks after the first are on it
+    python tests/second_device.py llama gpt2  # what fails or differs where the blocks after the first are on it
 
 Operations on tensors of both devices raise, as they do with two GPUs. Blocks get their inputs from accelerate's own
 hooks, as with ``device_map``. The device is known to the whole process, so it is only used in one of its own.
@@ -187,4 +187,4 @@ if __name__ == "__main__":
     if not prepared():
         sys.exit("cannot")
     with torch.no_grad():
-        print(*main(sys.argv[1]), sep="\n", end="")
+        print(*(f"{name}: {said}" for name in sys.argv[1:] for said in main(name)), sep="\n", end="")
