@@ -286,9 +286,6 @@ def _warnings(gated: Sequence[Gated], group: Mapping[str, Any]) -> list[str]:
         )
     if not any(g.double is True for g in gated):
         found.append(f"no case passes the gates{where}: residual failure is undefined")
-    bare = sum(not g.item.n_parts for g in gated)
-    if bare:
-        found.append(f"{bare} cases have no parts{where}: they cannot pass a gate and are left out")
     if 0 < (flat := sum(_depth(g) is None for g in gated)) < len(gated):
         found.append(f"{flat} of {len(gated)} cases have no depth{where}: they are in no curve and no d50")
     return found

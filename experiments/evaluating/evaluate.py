@@ -212,8 +212,7 @@ def finish(
     how += [f"graded and counted as {compat} does (--compat {compat})"] if compat else []
     shown = config is not None and config.asking.few_shot is not None
     unusable = checks.asking_warnings(found.graded, found.asks, found.responses, few_shot=shown)
-    if not any("have no parts" in warning for warning in counted.warnings):
-        unusable = [*cost.parts_notice(cases, protocol.name), *unusable]
+    unusable = [*cost.parts_notice(cases, protocol.name), *unusable]
     signed_as = None if config is None else config.serving.signed_as
     identity = {} if answering is None else answering.identity
     signed, signed_said, _ = checks.signed_otherwise(found.responses.values(), identity, signed_as)
