@@ -550,7 +550,7 @@ def test_the_proxy_is_the_one_that_the_environment_names_for_the_server(
     made = {"http": lambda **given: ("http", given), "socks": lambda **given: ("socks", given)}
     monkeypatch.setattr(transport.httpcore2, "HTTPProxy", made["http"])
     monkeypatch.setattr(transport.httpcore2, "SOCKSProxy", made["socks"])
-    monkeypatch.setattr(transport.urllib.request, "proxy_bypass", lambda host: host == "near")
+    monkeypatch.setattr(transport.urllib.request, "proxy_bypass", lambda host: host in ("near", "far:8000"))
     monkeypatch.setattr(transport.urllib.request, "getproxies", lambda: proxies)
     if kind is None:
         assert type(pool("http://server:8000/v1")) is httpcore2.ConnectionPool
@@ -558,7 +558,7 @@ def test_the_proxy_is_the_one_that_the_environment_names_for_the_server(
         name, given = pool("http://server:8000/v1")
         assert (name, given["proxy_url"].host, given["proxy_auth"]) == (kind, host, auth)
         assert given["max_connections"] == 3 and given["ssl_context"] is not None
-    assert type(pool("http://near/v1")) is httpcore2.ConnectionPool
+    assert type(pool("http://near/v1")) is type(pool("http://far:8000/v1")) is httpcore2.ConnectionPool
 
 
 @pytest.mark.parametrize(("proxy", "said"), [("socks5://proxy:1080", "socksio"), ("ftp://proxy", "no URL of a proxy")])
