@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from composcope.errors import InputError, NoCasesError
+from composcope.errors import InputError, JournalError, NoCasesError
 from composcope.evaluation import pipeline
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.benchmarks.stad import (
@@ -235,6 +235,9 @@ def test_a_stopped_generation_goes_on_from_the_journal(engine, tmp_path: Path) -
     whole = engine("teacher", teach)
     assert made == generate(items_from_cases(GOOD), Roles([whole]))
     assert len(again.asked) == len(whole.asked) - 11
+    again.provenance = {"engine": "another version"}
+    with Journal(tmp_path / "j") as journal, pytest.raises(JournalError, match="--reuse"):
+        generate(items_from_cases(GOOD), Roles([again]), journal=journal)
 
 
 def test_stages_that_are_there_already_are_kept(engine) -> None:

@@ -258,11 +258,12 @@ def test_a_request_and_all_its_redirects_share_one_deadline(
 
 FLAGGED = json.dumps({"error": {"code": 403, "message": "flagged", "metadata": {"flagged_input": "bad"}}}).encode()
 REFUSALS = [("400 Bad Request", b"{}"), ("422 Unprocessable Entity", b"{}"), ("413 Too Large", b"{}"),
+            ("451 Unavailable For Legal Reasons", b"{}"),
             ("403 Forbidden", FLAGGED),
             ("200 OK", completion(finish_reason="content_filter"))]  # fmt: skip
 
 
-@pytest.mark.parametrize(("status", "body"), REFUSALS, ids=["400", "422", "413", "403", "filter"])
+@pytest.mark.parametrize(("status", "body"), REFUSALS, ids=["400", "422", "413", "451", "403", "filter"])
 def test_requests_that_a_server_refuses_do_not_count_as_a_server_that_is_down(
     serve: Serve, make_ask: Callable[..., Ask], status: str, body: bytes
 ) -> None:

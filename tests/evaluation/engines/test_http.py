@@ -267,6 +267,7 @@ def test_a_server_that_wants_the_new_name_of_the_token_limit_gets_it(make_ask: C
         engine = connect(url, "good", api_key=SECRET)
         assert engine.capabilities.chat and engine.capabilities.max_tokens
         assert one(engine, make_ask("q", max_tokens=5)).response_tokens == 5
+        assert requests_for(url, "q") == 1, "the old name is not tried again"
     finally:
         process.kill()
         process.wait()
