@@ -304,6 +304,8 @@ def test_a_wrong_field_of_the_case_in_a_record_is_named(name: str, value: object
 def test_options_of_human_steps_are_kept() -> None:
     (item,), _ = from_cases([replace(CHOICE, parts=(CHOICE.parts[0], replace(CITY.parts[1], answer="B")))])
     assert case_from_item(item).parts[1].options == CITY.parts[1].options
+    fewer = {**item.extra["of_case"], "parts": item.extra["of_case"]["parts"][1:]}
+    assert case_from_item(replace(item, extra={"of_case": fewer})).parts[1].answer == "B", "parts of another number"
 
 
 def test_a_teacher_sees_evidence_and_options_and_may_answer_an_alias(engine) -> None:
