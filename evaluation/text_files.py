@@ -244,6 +244,12 @@ def answers_field(row: Mapping[str, Any], name: str, where: str) -> tuple[str, t
     return unique[0], tuple(unique[1:])
 
 
+def id_field(row: Mapping[str, Any], otherwise: str, names: Sequence[str] = ("id",)) -> str:
+    """The id of a row, in the first of ``names`` that has one; ``otherwise`` where none has. 0 is an id."""
+    given = (in_words(row.get(name)) for name in names)
+    return next((str(value) for value in given if value not in (None, "") and value == value), otherwise)
+
+
 def in_words(value: Any) -> Any:
     """A number as text, where text is wanted; anything else as it is, and NaN, which is no text."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -29,7 +29,7 @@ from typing import Any
 from ...errors import InputError
 from ..case import Case, Part
 from ..gold import typed_answer
-from ..text_files import literal, objects, text_field
+from ..text_files import id_field, literal, objects, text_field
 from .catalog import benchmark
 
 _GSM8K = "GSM8K's test.jsonl or test_socratic.jsonl"
@@ -112,7 +112,7 @@ def _math_case(row: dict[str, Any], name: str, where: str) -> Case:
             raise InputError(f"{where}: field 'solution' has no \\boxed{{...}}; give {_MATH}")
     text, kind = typed_answer(answer)
     return Case(
-        id=str(row.get("id") or row.get("unique_id") or name),
+        id=id_field(row, name, ("id", "unique_id")),
         question=question,
         answer=text,
         # A formula also where it is plain text in LaTeX: \text{even} is compared as such.
@@ -237,7 +237,7 @@ def _tot_case(row: dict[str, Any], name: str, where: str) -> Case:
         raise InputError(f"{where}: fields 'label' and 'answer' are missing; give {_TOT}")
     answer, kind = typed_answer(_value(label))
     return Case(
-        id=str(row.get("id") or name),
+        id=id_field(row, name),
         question=text_field(row, "question", where),
         answer=answer,
         answer_type=kind,

@@ -148,5 +148,4 @@ def _write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, columns)
         writer.writeheader()
-        # A list of accepted answers is written as the released file writes it.
-        writer.writerows([{k: json.dumps(v) if isinstance(v, list) else v for k, v in row.items()} for row in rows])
+        writer.writerows(rows)  # a list of accepted answers is Python's text of it, as in the released file

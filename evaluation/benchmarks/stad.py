@@ -19,7 +19,7 @@ from .. import prompts
 from ..case import Case, Part, case_from_dict, case_to_dict
 from ..gold import others, typed_answer
 from ..options import letter_of, listed, parse
-from ..text_files import objects
+from ..text_files import id_field, objects
 from .catalog import benchmark
 
 WHAT = "JSON lines with question and answer, and what STaD's stages add"
@@ -154,14 +154,15 @@ def item_from_record(row: Mapping[str, Any], name: str, where: str) -> StadItem:
     # The longest of the lists: a length that differs is a problem to be seen, not to be cut off.
     for i in range(max(len(segments), len(answers), len(tasks))):
         segment = _entry(segments, i, "segment")
-        result = answers[i] if i < len(answers) and isinstance(answers[i], dict) else {}
-        answer = result.get("answer") if result else (answers[i] if i < len(answers) else None)
+        answer = answers[i] if i < len(answers) else None
+        result = answer if isinstance(answer, dict) else {"answer": answer}
+        answer = result.get("answer")
         text = None if answer is None else typed_answer(answer)[0]
         task, skill = _entry(tasks, i, "question"), _entry(skills, i, "skill")
         steps.append(StadStep(str(segment or ""), text, result.get("explanation"), task, skill))
     checks = [_check(c) for c in _list(row, "scaffolding_verification", where)]
     return StadItem(
-        id=str(row.get("id") or name),
+        id=id_field(row, name),
         question=question,
         gold=gold,
         steps=tuple(steps),

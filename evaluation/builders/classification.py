@@ -13,7 +13,7 @@ from typing import Any
 
 from ...errors import InputError
 from ..case import Case, Part
-from ..text_files import text_field
+from ..text_files import id_field, text_field
 from .facts import aliases_of, paraphrases_of, rows_with_paraphrases
 
 WHAT = "JSON lines or CSV with member, class and paraphrases"
@@ -71,7 +71,7 @@ def read_memberships(path: str | Path, paraphrases: int | None = None) -> list[M
 def _membership(row: Mapping[str, Any], n: int, wanted: int | None, where: str) -> Membership:
     member, group = text_field(row, "member", where), text_field(row, "class", where)
     return Membership(
-        id=str(row.get("id") or f"class-{n:03d}"),
+        id=id_field(row, f"class-{n:03d}"),
         member=member,
         group=group,
         question=str(row.get("question") or f"To which class does this belong: {member}?"),

@@ -17,7 +17,7 @@ from typing import Any
 from ...errors import InputError
 from ..grading import words
 from ..sandbox import run_code
-from ..text_files import objects
+from ..text_files import id_field, objects
 
 WHAT = "JSON lines with question, code and answer, or GSM-Hard rows with input and code"
 
@@ -135,7 +135,7 @@ def read_code_items(
         if isinstance(made, CodeItem):
             items.append(made)
         else:
-            rejected.append({"item": str(row.get("id", n)), "stage": "item", "reason": made})
+            rejected.append({"item": id_field(row, str(n)), "stage": "item", "reason": made})
     ids = Counter(i.id for i in items)
     if twice := [i for i, k in ids.items() if k > 1]:
         raise InputError(f"{path}: id {twice[0]!r} is used {ids[twice[0]]} times; give each item its own id")
@@ -172,7 +172,7 @@ def _item(row: Mapping[str, Any], n: int, known: Mapping[str, str], where: str) 
         return f"code-answer-differs: {result.text} for {gold}"
     if answer < 1:
         return f"answer-no-positive-integer: {answer}"
-    return CodeItem(str(row.get("id", f"gsm8k-{n:04d}")), question, code, answer)
+    return CodeItem(id_field(row, f"gsm8k-{n:04d}"), question, code, answer)
 
 
 def whole(value: Any) -> int | None:

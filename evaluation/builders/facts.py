@@ -17,7 +17,7 @@ from ...errors import InputError
 from .. import text_files
 from ..case import Part
 from ..grading import dates
-from ..text_files import in_words, objects, text_field
+from ..text_files import id_field, in_words, objects, text_field
 
 WHAT = "JSON lines or CSV with event, date and paraphrases"
 _TWO_DATES = re.compile(r"(\d{1,2})[/-](\d{1,2})[/-]\d{4}")
@@ -141,7 +141,7 @@ def _fact(row: Mapping[str, Any], n: int, wanted: int | None, where: str) -> Fac
         raise InputError(f"{where}: aliases has {wrong[0]!r}; give other right dates")
     precise = "On which date" if date.day else "In which month" if date.month else "In which year"
     return Fact(
-        id=str(row.get("id") or f"fact-{n:03d}"),
+        id=id_field(row, f"fact-{n:03d}"),
         event=event,
         date=_written(date),
         when=(date.year, date.month or 0, date.day or 0),

@@ -54,8 +54,8 @@ def build(
 ) -> list[Case]:
     """Make ``per_cell`` cases for each family and depth, each with its own entities and ``distractors`` idle facts.
 
-    Equal arguments give equal cases. Raises ``InputError`` for an unknown family, a depth under 2 or a negative number
-    of distractors.
+    Equal arguments give equal cases. Raises ``InputError`` for an unknown family, a depth under 2, and a number of
+    distractors that is negative or more than a family has.
     """
     if unknown := [f for f in families if f not in FAMILIES]:
         raise InputError(f"families: {unknown[0]!r} is unknown; use {', '.join(FAMILIES)}")
@@ -63,6 +63,8 @@ def build(
         raise InputError(
             f"depths {tuple(depths)} and distractors {distractors}: depths are 2 to 9, distractors 0 or more"
         )
+    if "spatial" in families and distractors >= len(_THINGS):
+        raise InputError(f"distractors {distractors}: a spatial case has at most {len(_THINGS) - 1}; give fewer")
     rng = random.Random(seed)
     return [
         _case(FAMILIES[family](depth, rng, distractors), f"{family}-d{depth}-{n:03d}", family, depth, rng, benchmark)

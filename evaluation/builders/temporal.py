@@ -108,6 +108,8 @@ def _draw_interval(facts: Sequence[Fact], depth: int, rng: random.Random, gap: f
 
 
 def _letters(draw: DrawnFacts) -> dict[str, Fact]:
+    if (n := len(draw.options)) > len(ascii_uppercase):
+        raise InputError(f"plan: a question would have {n} options, which is more than letters; give a smaller depth")
     return dict(zip(ascii_uppercase, draw.options, strict=False))
 
 
@@ -276,7 +278,7 @@ def build(
     at least ``min_gap`` years apart, because graders may accept a year too many or too few. Cases that use a fact
     marked ``unknowable`` are marked so too.
 
-    Raises ``InputError`` for an unknown family or facts too few for the plan.
+    Raises ``InputError`` for an unknown family, more options than letters or facts too few for the plan.
     """
     rng = random.Random(seed)
     uses: Counter[str] = Counter()

@@ -168,7 +168,7 @@ def ask_all(engine: Engine, asks: Sequence[Ask], journal: Journal | None = None)
     missing = {key: ask for key, ask in zip(keys, asks, strict=True) if key not in known}
     for ask, response in engine.answer(list(missing.values())) if missing else ():
         key = ask_identity(ask, engine.identity)
-        known[key] = replace(response, ask=key)
+        known[key] = response
         if journal is not None:
             journal.record(key, ask, known[key], engine.identity)
     given = [(ask, known[key]) for ask, key in zip(asks, keys, strict=True)]

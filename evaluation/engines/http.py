@@ -103,7 +103,6 @@ class HttpEngine(BaseEngine):
         self._host = urlsplit(base_url).hostname or ""
         self._new_limit = False
         self._unchecked = check_first
-        """Positions that the server's model has, where it says so."""
         self.answered_as: str | None = None
         """The name that the server signs with, where it is not the one that was asked for: an alias, or a mistake."""
         self.extra_fields: Mapping[str, Any] = {}

@@ -3,6 +3,7 @@
 ``ManagedServer`` is the process, ``ManagedEngine`` asks it over HTTP. Knows no particular server program.
 """
 
+import http.client
 import os
 import re
 import socket
@@ -10,7 +11,6 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -170,7 +170,7 @@ class ManagedServer:
         try:
             with _DIRECT.open(self.url + self.launch.health, timeout=5) as reply:
                 return reply.status == 200
-        except (OSError, urllib.error.URLError, ValueError):
+        except (OSError, http.client.HTTPException, ValueError):  # URLError is an OSError
             return False
 
     def _settle(self) -> bool:

@@ -183,7 +183,8 @@ class Transport(httpx2.BaseTransport):
 def _pool(url: str, network: _Network, connections: int, direct: bool = False) -> httpcore2.ConnectionPool:
     """Connections to a server, through the proxy that the environment names for it."""
     parts = urlsplit(url)
-    named = {} if direct or urllib.request.proxy_bypass(parts.hostname or "") else urllib.request.getproxies()
+    near = any(map(urllib.request.proxy_bypass, (parts.hostname or "", parts.netloc)))  # NO_PROXY may name a port
+    named = {} if direct or near else urllib.request.getproxies()
     proxy = named.get(parts.scheme) or named.get("all")
     encrypted = parts.scheme == "https" or bool(proxy)
     options: dict[str, Any] = {

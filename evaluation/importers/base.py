@@ -7,6 +7,7 @@ listed and counted separately.
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -134,12 +135,17 @@ def described(document: Mapping[str, Any]) -> dict[str, Any]:
         value = document.get(name)
         if isinstance(value, list) and all(isinstance(v, str) for v in value):
             found[name] = tuple(value)
+    if (depth_bin := depth_of(document, "depth_bin")) is not None:
+        found["depth_bin"] = depth_bin
+    with suppress(KeyError, TypeError, ValueError):  # something else of that name
+        if 0 <= (chance := float(document["chance"])) <= 1:
+            found["chance"] = chance
     return found | ({"unknowable": True} if str(document.get("unknowable")).strip().lower() == "true" else {})
 
 
-def depth_of(document: Mapping[str, Any]) -> int | None:
+def depth_of(document: Mapping[str, Any], name: str = "depth") -> int | None:
     """The depth that a document states as a whole number, or as the text of one."""
-    depth = str(document.get("depth")).removesuffix(".0")  # 2.0: of a data frame
+    depth = str(document.get(name)).removesuffix(".0")  # 2.0: of a data frame
     return int(depth) if re.fullmatch(r"-?[0-9]{1,9}", depth) else None
 
 

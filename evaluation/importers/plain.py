@@ -141,7 +141,7 @@ def _stored(row: Mapping[str, Any], names: tuple[str, str], options: Options, wh
     gold = row.get(names[1])
     if isinstance(gold, list) and (kind or given) in ("list", "ordered-list"):
         gold = "; ".join(_golds(gold, names[1], where))  # the items of one answer
-    stated = names[1] in row
+    stated = not judged or row.get(names[1]) not in (None, "")
     golds = _golds(gold, names[1], where) + _golds(row.get("aliases") or [], "aliases", where) if stated else []
     if stated and not golds:
         raise InputError(f"{where}: field {names[1]!r} is empty; give the gold answer")

@@ -123,6 +123,14 @@ def test_a_spec_names_repository_config_and_split() -> None:
     assert (hub.parse("agentcoma").file, hub.parse("agentcoma").split) == ("agentcoma_test.csv", "test")
 
 
+def test_lists_and_columns_that_only_some_rows_have_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    more = {**ROW, "answers_commonsense": ["the kettle", "Ann's 'pot'"], "note": "n"}
+    monkeypatch.setattr(hub, "_rows", lambda found, rest: [ROW, more])
+    first, second = load("hub:agentcoma")
+    assert (second.parts[0].answer, second.parts[0].aliases) == ("the kettle", ("Ann's 'pot'",))
+    assert (first.meta, second.meta) == ({"note": ""}, {"note": "n"})
+
+
 def test_a_split_without_rows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "_rows", lambda found, rest: [])
     with pytest.raises(InputError, match="hub:gsm8k:train: the data set has no rows"):

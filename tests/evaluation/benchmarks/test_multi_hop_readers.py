@@ -98,7 +98,9 @@ def test_a_case_file_behind_a_readers_name_is_said_to_need_none(tmp_path: Path) 
 
 
 def test_a_line_without_sub_questions_has_no_parts_and_says_why(tmp_path: Path) -> None:
-    [case] = load(f"musique:{lines(tmp_path / 'm.jsonl', musique('2hop__1_2', answer='x'))}")
+    rows = [musique("2hop__1_2", answer="x"), musique("own", answer="y")]
+    case, own = load(f"musique:{lines(tmp_path / 'm.jsonl', *rows)}")
+    assert (case.family, own.family) == ("2hop", None)
     assert case.parts == () and case.depth is None and "question_decomposition" in case.meta["problem"]
 
 
@@ -257,6 +259,8 @@ def test_socrates_has_its_own_wordings_with_a_blank(tmp_path: Path) -> None:
     assert (case.benchmark, case.parts[0].aliases) == ("socrates", ("A. Quill",))
     both = table(tmp_path / "both.csv", {**row, "e2.aliases": "['Ada Quill', 'Quill, A.', 'A. Quill']"})
     assert load(f"socrates:{both}")[0].parts[0].aliases == ("Quill, A.", "A. Quill"), "the full list where there is one"
+    many = table(tmp_path / "many.csv", {**row, "e2.aliases": str([f"name {n}" for n in range(20_000)])})
+    assert len(load(f"socrates:{many}")[0].parts[0].aliases) == 20_000
 
 
 # AgentCoMa

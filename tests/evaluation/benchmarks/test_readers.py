@@ -68,6 +68,8 @@ def test_bamboogle_keeps_both_hops_and_every_accepted_answer(tmp_path: Path) -> 
 def test_bamboogle_marks_a_hop_that_is_the_question_itself(tmp_path: Path) -> None:
     [case] = load(f"bamboogle:{write_json(tmp_path / 'b.json', [{**HOPS, 'Q2': HOPS['Question']}])}")
     assert case.meta == {"part_is_whole": True}
+    [other] = load(f"bamboogle:{write_json(tmp_path / 'b.json', [{**HOPS, 'A2': ['Bo', 'Bo of Norland']}])}")
+    assert other.aliases == (), "a last hop with another answer lends the whole no spellings"
 
 
 def test_multiarith_takes_equations_apart_in_the_order_of_solving(tmp_path: Path) -> None:
@@ -157,6 +159,7 @@ def test_agentcoma_takes_questions_with_extra_context_of_either_step_and_no_answ
         ("tot", [{"question": "q", "label": math.nan}], "fields 'label' and 'answer' are missing"),
         ("stad", [{"question": "q", "answer": math.nan}], "fields question and answer are needed"),
         ("multiarith", [{**SUMS, "lEquations": []}], r"field 'lEquations' is \[\]"),
+        ("multiarith", [{**SUMS, "lEquations": SUMS["lEquations"] * 2}], "field 'lEquations' .*; give a list of one"),
         ("multiarith", [SUMS, SUMS], r"id 'multiarith-7' of case 2 was already used"),
         ("bamboogle", [], "no rows"),
     ],

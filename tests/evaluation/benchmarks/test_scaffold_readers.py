@@ -120,8 +120,9 @@ def test_math_answers_come_out_of_their_box(tmp_path: Path) -> None:
         assert read_math_hard(path, [level]) == [read_math_hard(path)[n]], "a case is the same whatever else is read"
     with pytest.raises(InputError, match="no problem is of Level 9"):
         read_math_hard(path, ["Level 9"])
-    named = [{"problem": "P?", "answer": "7", **ids} for ids in ({"id": "x", "unique_id": "u"}, {"unique_id": "u"}, {})]
-    assert [c.id for c in read_math_hard(_file(tmp_path, *named, name="own.jsonl"))][:2] == ["x", "u"]
+    ids = ({"id": "x", "unique_id": "u"}, {"unique_id": "u"}, {}, {"id": 0}, {"id": 1.0}, {"id": None})
+    named = _file(tmp_path, *({"problem": "P?", "answer": "7", **given} for given in ids), name="own.jsonl")
+    assert [c.id for c in read_math_hard(named)] == ["x", "u", "own-0002", "0", "1", "own-0005"]
     abouts = [{"type": "Algebra", "subject": "x"}, {"subject": "Number Theory"}, {}]  # MATH-500 calls it subject
     rows = [{"question": "P?", "answer": "7", "solution": f"see {i}", "level": i, **a} for i, a in enumerate(abouts)]
     found = read_math_hard(_file(tmp_path, *rows, name="about.jsonl"))
@@ -192,6 +193,7 @@ def test_a_value_inside_a_longer_number_is_not_blanked(longer: str, tmp_path: Pa
     ("change", "problem"),
     [
         ({"sub-task-answer": RECORD["sub-task-answer"][:1]}, "1 answers for 2 sub-tasks"),
+        ({"sub-task-answer": [{}, {"answer": 10}]}, "1 answers for 2 sub-tasks"),
         ({"scaffolding": ["a", "b"]}, "2 scaffolding for 2 sub-tasks; there are K-1"),
         ({"scaffolding": [None]}, "an empty scaffold"),
         ({"sub-task": [], "sub-task-answer": []}, "2 decompositions for 0 sub-tasks"),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from composcope.errors import InputError, NoCasesError
+from composcope.errors import InputError, JournalError, NoCasesError
 from composcope.evaluation import pipeline
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.benchmarks.stad import (
@@ -235,6 +235,9 @@ def test_a_stopped_generation_goes_on_from_the_journal(engine, tmp_path: Path) -
     whole = engine("teacher", teach)
     assert made == generate(items_from_cases(GOOD), Roles([whole]))
     assert len(again.asked) == len(whole.asked) - 11
+    again.provenance = {"engine": "another version"}
+    with Journal(tmp_path / "j") as journal, pytest.raises(JournalError, match="--reuse"):
+        generate(items_from_cases(GOOD), Roles([again]), journal=journal)
 
 
 def test_stages_that_are_there_already_are_kept(engine) -> None:
@@ -301,6 +304,8 @@ def test_a_wrong_field_of_the_case_in_a_record_is_named(name: str, value: object
 def test_options_of_human_steps_are_kept() -> None:
     (item,), _ = from_cases([replace(CHOICE, parts=(CHOICE.parts[0], replace(CITY.parts[1], answer="B")))])
     assert case_from_item(item).parts[1].options == CITY.parts[1].options
+    fewer = {**item.extra["of_case"], "parts": item.extra["of_case"]["parts"][1:]}
+    assert case_from_item(replace(item, extra={"of_case": fewer})).parts[1].answer == "B", "parts of another number"
 
 
 def test_a_teacher_sees_evidence_and_options_and_may_answer_an_alias(engine) -> None:

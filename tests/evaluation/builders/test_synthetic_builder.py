@@ -121,7 +121,12 @@ def test_seeds_decide_everything() -> None:
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"families": ("kin",)}, "'kin' is unknown"), ({"depths": (1,)}, "2 to 9"), ({"distractors": -1}, "0 or more")],
+    [
+        ({"families": ("kin",)}, "'kin' is unknown"),
+        ({"depths": (1,)}, "2 to 9"),
+        ({"distractors": -1}, "0 or more"),
+        ({"distractors": 12}, "at most 11"),
+    ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict, message: str) -> None:
     with pytest.raises(InputError, match=message):

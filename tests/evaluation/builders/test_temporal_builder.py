@@ -141,6 +141,8 @@ def test_too_few_facts_say_so() -> None:
         temporal.build(_facts(8), [("temporal_rank", 8, 30)])
     with pytest.raises(InputError, match="family is 'rank'"):
         temporal.build(FACTS, [("rank", 4, 1)])
+    with pytest.raises(InputError, match="30 options, which is more than letters"):
+        temporal.build(_facts(30), [("temporal_rank", 30, 1)])
     close = _facts(20, step=1, start=1900)
     with pytest.raises(InputError, match="3 years apart"):
         temporal.build(close, [("temporal_rank", 8, 1)], min_gap=3)

@@ -1,8 +1,9 @@
 """An OpenAI-compatible server with the life of a real one: not well at first, crashes, hangs, leaves children behind.
 
-``python moody_server.py PORT FOLDER [MOOD ...]``. Moods: ``never`` (never healthy), ``dead`` (ends while starting),
-``deaf`` (ignores SIGTERM), ``child`` (starts a child process of its own, as vLLM does). Crashes on a prompt that holds
-``[crash:N]`` the first N times it sees it, counted in FOLDER over all its lives, where each life leaves ``life-PID``.
+``python moody_server.py PORT FOLDER [MOOD ...]``. Moods: ``never`` (never healthy), ``odd`` (speaks no HTTP),
+``dead`` (ends while starting), ``deaf`` (ignores SIGTERM), ``child`` (starts a child process of its own, as vLLM does).
+Crashes on a prompt that holds ``[crash:N]`` the first N times it sees it, counted in FOLDER over all its lives, where
+each life leaves ``life-PID``.
 """
 
 from __future__ import annotations
@@ -45,6 +46,9 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def do_GET(self) -> None:
+        if "odd" in MOODS:
+            self.wfile.write(b"what?\r\n")
+            return
         ready = "never" not in MOODS and looked.acquire(blocking=False) is False
         self.reply(200 if ready else 503, {})
 

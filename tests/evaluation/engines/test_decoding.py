@@ -63,6 +63,11 @@ def test_a_model_is_as_before_after_packed_products_also_after_ctrl_c(packing: N
     assert len(packed) == 2 and [dict(m.__dict__) for m in model] == before
 
 
+def test_any_temperature_above_zero_samples() -> None:
+    rows = [decoding.DecodedRow((1,), 9, frozenset(), temperature=0.01, seed=seed) for seed in "abcdef"]
+    assert len(set(decoding.choose(torch.zeros(6, 50), rows))) > 3
+
+
 def test_weights_are_not_packed_where_nothing_can_pack_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
     assert decoding.prefers_packed.__wrapped__() is False

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from scipy import stats
 
 from composcope.errors import InputError, ModelError
-from composcope.evaluation.asks import Ask
+from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.engines import divergence
 from composcope.evaluation.engines.divergence import Divergence, batch_divergence, first_difference, measure
 from composcope.evaluation.engines.local import LocalEngine
@@ -78,6 +79,23 @@ def test_bf16_divergence_is_what_two_runs_differ_by(make_llama: Any, tokenizer: 
     )
     assert found.dtype == "bfloat16" and len(found.margins) == found.n_different
     assert found.n_different == sum(one[c] != many[c] for c in one)  # none on some processors
+
+
+def test_only_asks_answered_both_ways_are_compared_and_an_answer_that_ends_first_is_a_tie(
+    make_llama: Any, make_ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def engine(ids: dict[str, tuple[int, ...] | None]) -> Any:
+        made = {case: Response("", "", "stop", 1, 1, (1,), found) for case, found in ids.items()}
+        return SimpleNamespace(
+            model=make_llama(), tokenizer=None, folder=None,
+            answer=lambda asks: [(a, made[a.case]) for a in asks if a.case in made],
+        )  # fmt: skip
+
+    alone = engine({"a": (1, 2), "b": (5,), "c": (7,), "d": None})
+    monkeypatch.setattr(divergence, "LocalEngine", lambda *_, **__: alone)
+    many = engine({"a": (1, 2, 3), "b": (5,), "c": None, "d": (1,)})
+    found = batch_divergence(many, [make_ask(case=case) for case in "abcd"])
+    assert found == Divergence(2, 1, (2,), (0.0,), "float32")
 
 
 def test_sampled_asks_cannot_be_compared(make_llama: Any, tokenizer: Any, make_ask: Any) -> None:

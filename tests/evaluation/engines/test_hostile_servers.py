@@ -258,11 +258,12 @@ def test_a_request_and_all_its_redirects_share_one_deadline(
 
 FLAGGED = json.dumps({"error": {"code": 403, "message": "flagged", "metadata": {"flagged_input": "bad"}}}).encode()
 REFUSALS = [("400 Bad Request", b"{}"), ("422 Unprocessable Entity", b"{}"), ("413 Too Large", b"{}"),
+            ("451 Unavailable For Legal Reasons", b"{}"),
             ("403 Forbidden", FLAGGED),
             ("200 OK", completion(finish_reason="content_filter"))]  # fmt: skip
 
 
-@pytest.mark.parametrize(("status", "body"), REFUSALS, ids=["400", "422", "413", "403", "filter"])
+@pytest.mark.parametrize(("status", "body"), REFUSALS, ids=["400", "422", "413", "451", "403", "filter"])
 def test_requests_that_a_server_refuses_do_not_count_as_a_server_that_is_down(
     serve: Serve, make_ask: Callable[..., Ask], status: str, body: bytes
 ) -> None:
@@ -550,7 +551,7 @@ def test_the_proxy_is_the_one_that_the_environment_names_for_the_server(
     made = {"http": lambda **given: ("http", given), "socks": lambda **given: ("socks", given)}
     monkeypatch.setattr(transport.httpcore2, "HTTPProxy", made["http"])
     monkeypatch.setattr(transport.httpcore2, "SOCKSProxy", made["socks"])
-    monkeypatch.setattr(transport.urllib.request, "proxy_bypass", lambda host: host == "near")
+    monkeypatch.setattr(transport.urllib.request, "proxy_bypass", lambda host: host in ("near", "far:8000"))
     monkeypatch.setattr(transport.urllib.request, "getproxies", lambda: proxies)
     if kind is None:
         assert type(pool("http://server:8000/v1")) is httpcore2.ConnectionPool
@@ -558,7 +559,7 @@ def test_the_proxy_is_the_one_that_the_environment_names_for_the_server(
         name, given = pool("http://server:8000/v1")
         assert (name, given["proxy_url"].host, given["proxy_auth"]) == (kind, host, auth)
         assert given["max_connections"] == 3 and given["ssl_context"] is not None
-    assert type(pool("http://near/v1")) is httpcore2.ConnectionPool
+    assert type(pool("http://near/v1")) is type(pool("http://far:8000/v1")) is httpcore2.ConnectionPool
 
 
 @pytest.mark.parametrize(("proxy", "said"), [("socks5://proxy:1080", "socksio"), ("ftp://proxy", "no URL of a proxy")])

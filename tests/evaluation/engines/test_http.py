@@ -274,7 +274,7 @@ def test_a_server_that_wants_the_new_name_of_the_token_limit_gets_it(make_ask: C
 
 def test_a_refusal_that_names_both_limits_does_not_change_the_limit_of_later_asks(make_ask: Callable[..., Ask]) -> None:
     def behave(connection: socket.socket, request: Request) -> None:
-        if request.prompt == "long":
+        if request.prompt == "long" or (request.prompt == "new" and "max_tokens" in request.body):
             said = {"error": {"message": "'max_tokens' or 'max_completion_tokens' is too large: 9"}}
             return reply(connection, json.dumps(said).encode(), "400 Bad Request")
         return reply(connection, completion())
@@ -286,6 +286,9 @@ def test_a_refusal_that_names_both_limits_does_not_change_the_limit_of_later_ask
         assert one(engine, make_ask("short", case="short", max_tokens=5)).error is None
         last = server.requests[-1].body
         assert last["max_tokens"] == 5 and "max_completion_tokens" not in last
+        before = len(server.requests)
+        assert [one(engine, make_ask("new", case=case)).error for case in "ab"] == [None, None]
+        assert len(server.requests) == before + 3, "where the new name was taken, the old one is not tried again"
     finally:
         server.close()
 

@@ -84,7 +84,8 @@ def test_texts_on_both_sides_of_a_length_that_changes_all_positions_get_the_toke
     sizes: dict[str, Any] = {**_sizes(), "initializer_range": 0.3, "pad_token_id": 0, "eos_token_id": 257}
     config = Phi3Config(**sizes, original_max_position_embeddings=64, rope_parameters=rope)
     long = Phi3ForCausalLM(config).eval()
-    asks = [make_ask("q" * n + str(n), case=f"c{n}", max_tokens=m) for n, m in ((3, 5), (9, 60), (40, 60), (90, 20))]
+    given = ((3, 5), (9, 60), (44, 60), (90, 20))  # the third prompt has 64 tokens
+    asks = [make_ask("q" * n + str(n), case=f"c{n}", max_tokens=m) for n, m in given]
     asks += [make_ask("q" * 90 + "z", case="other", max_tokens=20), make_ask("z", case="short", max_tokens=9)]
     seen = set()
     for ask, response in LocalEngine(long, tokenizer, **options).answer(asks):
@@ -241,6 +242,9 @@ def test_an_answer_that_reaches_the_end_of_the_context_says_so(make_gpt2: Any, t
     [(_, response)] = engine.answer([make_ask("x" * 30, max_tokens=500)])
     assert response.finish_reason == "length" and response.prompt_tokens + response.response_tokens == 64
     assert response.provenance == {"limited_by": "context of 64"}
+    # an answer that ends by itself, or with all the tokens that it may have, is not limited by the context
+    ends = [make_ask("x" * 30, case="s", max_tokens=500, stop=(response.text[:1],)), make_ask("x" * 30, max_tokens=3)]
+    assert [(r.finish_reason, r.provenance) for _, r in engine.answer(ends)] == [("stop", None), ("length", None)]
 
 
 def test_an_answer_at_the_end_of_the_context_does_not_disturb_the_batch(
@@ -529,6 +533,10 @@ def test_a_tokenizer_with_more_tokens_than_the_model_has_is_refused_by_name(
         ModelError, match=r"writes token \d+ \('<more599>'\), and the model has embeddings of 259 tokens"
     ):
         list(engine.answer([make_ask("plain"), make_ask("with <more599>")]))
+    with pytest.raises(ModelError, match=f"writes token 259 .'{longer.convert_ids_to_tokens(259)}'"):
+        list(engine.answer([make_ask(f"the first beyond: {longer.convert_ids_to_tokens(259)}")]))
+    with pytest.raises(ModelError, match="batch_size is 0"):
+        LocalEngine(make_llama(), tokenizer, batch_size=0)
 
 
 def test_special_marks_of_thinking_stay_in_the_text_and_other_special_tokens_do_not() -> None:

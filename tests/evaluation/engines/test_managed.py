@@ -147,8 +147,9 @@ def test_the_last_words_of_a_server_are_its_first_cause(tmp_path: Path, log: str
     assert server._last_words().partition(": ")[2] == "of this start", "an earlier start's errors are past"
 
 
-def test_a_server_that_is_never_healthy_is_stopped(tmp_path: Path) -> None:
-    server = ManagedServer(launch(tmp_path, "never", startup_timeout=0.5))
+@pytest.mark.parametrize("mood", ["never", "odd"])
+def test_a_server_that_is_never_healthy_is_stopped(mood: str, tmp_path: Path) -> None:
+    server = ManagedServer(launch(tmp_path, mood, startup_timeout=0.5))
     with pytest.raises(ModelError, match=r"not ready after 0\.5 s .*see .*server\.log, or give it more time"):
         server.start()
     assert not server.alive and gone(tmp_path, 0)

@@ -97,6 +97,16 @@ def test_a_server_that_takes_a_stop_string_and_goes_on_honors_none() -> None:
     assert (found.chat, found.max_tokens, found.stop) == (True, True, False)
 
 
+def test_what_cannot_be_told_of_a_server_is_neither_honored_nor_ignored() -> None:
+    def send(way: str, *, max_tokens: int, **_: Any) -> TrialReply | None:
+        return TrialReply("one two three four"[: 2 * max_tokens], "length", None) if way == "raw" else None
+
+    assert find_capabilities(send).to_dict() == {
+        "chat": False, "raw": True, "max_tokens": True, "stop": False, "repeatable": None, "sampling": False,
+        "seed": None, "token_ids": False,
+    }  # fmt: skip
+
+
 def test_an_error_beside_the_choices_is_an_error(says: Says) -> None:
     response = says(message={"content": ""}, reply={"error": {"message": "upstream failed", "code": 502}})
     assert response.finish_reason == "error" and "upstream failed" in str(response.error)
@@ -152,6 +162,7 @@ def test_counts_that_are_missing_or_impossible_are_zero_and_survive_the_journal(
 def test_ids_that_are_no_whole_numbers_are_no_ids(says: Says, ids: Any) -> None:
     response = says({"token_ids": ids, "prompt_token_ids": ids})
     assert response.text and (response.prompt_ids, response.response_ids) == (None, None)
+    assert says({"token_ids": [4]}, reply={"prompt_token_ids": [1, 2]}).prompt_ids == (1, 2), "vLLM's place in a chat"
 
 
 def test_half_a_character_does_not_reach_the_files(says: Says) -> None:
@@ -274,8 +285,8 @@ def test_the_thinking_of_an_ask_is_sent_as_an_option_of_the_chat_template(
 
 
 def test_the_key_is_taken_out_of_lists_and_objects_too() -> None:
-    engine = HttpEngine("http://host/v1", "good", api_key="sk-very-secret-0123456789")
-    said = {"a sk-very-secret-0123456789": ["x sk-very-secret-0123456789", 1, None]}
+    engine = HttpEngine("http://host/v1", "good", api_key="sk-12345")
+    said = {"a sk-12345": ["x sk-12345", 1, None]}
     assert engine._scrubbed(said) == {"a ***": ["x ***", 1, None]}
 
 

@@ -171,6 +171,12 @@ def test_an_empty_cell_is_an_empty_response_and_a_missing_column_is_none(tmp_pat
         ("correct", None),
         ("invalid", None),
     ]
+    for name, none in (("g.csv", ""), ("g.jsonl", None)):
+        bare = [{"response": "4", "gold": gold, "right": True} for gold in (none, "4")]
+        path = (table if name.endswith("csv") else lines)(tmp_path / name, bare)
+        got = read(path, "rows", Options(scorer="right"))
+        assert [(r.outcome, r.gold) for r in got.rows] == [("correct", None), ("correct", "4")]
+        assert [stored is None for stored in got.stored] == [True, False]
     with pytest.raises(InputError, match=r"m.csv:2: field 'gold' is missing"):
         read(table(tmp_path / "m.csv", [{"response": "4"}]), "rows")
 
@@ -461,10 +467,13 @@ def test_a_case_has_one_name_whether_its_number_has_a_point_or_not(tmp_path: Pat
 
 def test_what_a_row_says_about_its_case_counts_and_what_cannot_be_taken_is_kept(tmp_path: Path) -> None:
     about = {"family": 7, "cluster": 3, "atom": "f", "skills": ["s", "t"], "crossed": ["c"], "unknowable": True}
+    about |= {"chance": 0.25, "depth_bin": 3}
     row = {"case": "a", "response": "4", "gold": "4", "depth": 2.0}
     for path in (lines(tmp_path / "m.jsonl", [{**row, **about}]), table(tmp_path / "m.csv", [{**row, **about}])):
         (found,) = read(path).rows
         assert (found.family, found.cluster, found.atom, found.skills) == ("7", "3", "f", ("s", "t")), path
         assert (found.crossed, found.unknowable, found.depth, found.extra) == (("c",), True, 2, {}), path
-    (kept,) = read(lines(tmp_path / "n.jsonl", [{**row, "family": ["x"], "skills": [1]}])).rows
-    assert (kept.family, kept.skills, kept.extra) == (None, (), {"source": {"family": ["x"], "skills": [1]}})
+        assert (found.chance, found.depth_bin) == (0.25, 3), path
+    odd = {"family": ["x"], "skills": [1], "chance": 25, "depth_bin": "deep"}
+    (kept,) = read(lines(tmp_path / "n.jsonl", [{**row, **odd}])).rows
+    assert (kept.family, kept.skills, kept.chance, kept.extra) == (None, (), None, {"source": odd})
