@@ -45,6 +45,8 @@ class Section(BaseModel):
         values = cls.in_sections(values) if isinstance(values, Mapping) else values
         check_options(values if isinstance(values, Mapping) else (), cls.known())
         with _named(info):
+            if not isinstance(values, Mapping | cls):
+                raise InputError(f"{flag(cls.__name__.lower())} {values}: give its options by name")
             try:
                 return handler(values)
             except ValidationError as e:
@@ -279,8 +281,11 @@ class Probing(Section):
 
         known = tuple(PROBES)
         if isinstance(value, str):
-            named = dict.fromkeys(word.replace("_", "-") for word in words(value))
-            value = {"none": (), "all": standard()}.get(value, tuple(named))
+            value = {"none": (), "all": standard()}.get(value, words(value))
+        if not isinstance(value, Collection):
+            raise InputError(f"--probes {value}: give names of probes, all or none")
+        names = map(str, value)
+        value = tuple(dict.fromkeys(n if PROBES.find(n) is not None else n.replace("_", "-") for n in names))
         unknown = [p for p in value if p not in known and PROBES.find(p) is None]
         if unknown:
             raise InputError(
@@ -331,8 +336,10 @@ class Config(Probing):
         """``answer_tokens=64`` is written as ``asking={"answer_tokens": 64}``; either form may be given."""
         found = {k: v for k, v in values.items() if k not in (*Asking.model_fields, *Serving.model_fields)}
         for section, fields in (("asking", Asking.model_fields), ("serving", Serving.model_fields)):
-            if mine := {k: v for k, v in values.items() if k in fields}:
-                found[section] = {**dict(found.get(section) or {}), **mine}
+            own, mine = found.pop(section, None), {k: v for k, v in values.items() if k in fields}
+            own = {} if own is None else own  # a file may name a section and give nothing in it
+            if own or mine:
+                found[section] = {**dict(own), **mine} if isinstance(own, Mapping | Section) and mine else own
         return found
 
     @field_validator("shard")

@@ -154,11 +154,11 @@ def run_one(
     if options is not None:
         inputs = text_hash([inputs, json.dumps(options, sort_keys=True, default=str)])
     kept, start = finished(folder, inputs), time.monotonic()
+    # A plugin's error leaves the run, its answers and other probes as they are.
+    run.status_after_error = "failed" if name in PROBES.own else "complete"
     if kept:
         reporter.say(f"{run.name}: probe {name}: unchanged, kept")
     else:
-        # A plugin's error leaves the run, its answers and other probes as they are.
-        run.status_after_error = "failed" if name in PROBES.own else "complete"
         try:
             with run.timed(f"probe:{name}"):
                 result = _checked(compute())
@@ -168,12 +168,13 @@ def run_one(
             # A probe that needs both groups cannot run here; others can.
             left = f"; {folder} still has the result of an earlier call" if (folder / "table.csv").is_file() else ""
             reporter.say(f"{run.name}: probe {name}: not run: {e}{left}")
+            run.status_after_error = "failed"
             return False
-        run.status_after_error = "failed"
         for warning in result.warnings:
             reporter.note(f"{run.name}: probe {name}: {warning}")
         reporter.note(f"{run.name}: probe {name}: {time.monotonic() - start:.1f} s")
     keep_cases(run, lm, name, chosen, settings, inputs, reporter)
+    run.status_after_error = "failed"
     correct_together(run.path)
     run.record()
     return not kept

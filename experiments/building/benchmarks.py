@@ -19,6 +19,7 @@ from ...evaluation.engines.base import Engine
 from ...evaluation.journal import Journal
 from ...evaluation.text_files import existing
 from ...files import file_sha256
+from ...terminal import how_many
 from ..run import (
     SCHEMA,
     check_no_run,
@@ -31,6 +32,9 @@ from ..run import (
     write_lines,
     write_text,
 )
+
+_REASONS = 8
+"""Reasons of rejection that are shown."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +145,10 @@ def lines(document: Mapping[str, Any]) -> list[str]:
     """A text summary of what was built."""
     counts = document["counts"]
     out = [f"{document['out']}: {counts['cases']} cases, {counts['rejected']} rejected, {counts['review']} to review"]
-    out += [f"  rejected {n}: {reason}" for reason, n in list(document["rejected_by_reason"].items())[:8]]
+    rejected = [f"  rejected {n}: {reason}" for reason, n in document["rejected_by_reason"].items()]
+    out += rejected[:_REASONS]
+    if more := rejected[_REASONS:]:
+        out.append(f"  rejected for {how_many(len(more), 'other reason')}, see build.json")
     return out + [f"  {k}: {v}" for k, v in document["report"].items()]
 
 

@@ -159,10 +159,12 @@ def estimate(found: Evaluated, path: Path) -> list[Error]:
     Each answer type and outcome is weighted by its share of the run. The intervals are Clopper-Pearson intervals of the
     one outcome that contains the errors; the other outcomes enter with their observed values.
 
-    Raises ``InputError`` for a file that is not filled in, or that belongs to another run.
+    Raises ``InputError`` for a file that is not filled in, that belongs to another run, or that has two verdicts on one
+    answer.
     """
     by_key = {tuple(map(str, _key(row))): row for row in _judgeable(found)}
     labels: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    labelled: set[tuple[str, ...]] = set()
     for n, line in enumerate(_read(path), 2):
         said = line["verdict"].strip().casefold()
         if not said or said in _UNCLEAR:
@@ -170,9 +172,12 @@ def estimate(found: Evaluated, path: Path) -> list[Error]:
         if (right := judging.word(said)) is None:
             raise InputError(f"{path}:{n}: field 'verdict' is {line['verdict']!r}; use right, wrong or unclear")
         key = line["case"], line["role"], line["repeat"].strip() or "0"
+        named = "case {!r}, role {!r}, repeat {}".format(*key)
         if (row := by_key.get(key)) is None:
-            named = "case {!r}, role {!r}, repeat {}".format(*key)
             raise InputError(f"{path}:{n}: no answer of {named} in this run; use the file that `--audit N` wrote")
+        if key in labelled:
+            raise InputError(f"{path}:{n}: {named} has two verdicts; keep one line")
+        labelled.add(key)
         labels[_type(found, row), row.outcome].append(right)
     if not labels:
         raise InputError(f"{path}: no verdicts; fill the column 'verdict' with right, wrong or unclear")

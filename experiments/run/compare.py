@@ -269,8 +269,8 @@ def compare_probes(
     """One row per probe, quantity and kind, and the remarks that a reader needs.
 
     The rows are paired over the cases that both runs probed: difference of means with interval, standardized effect,
-    test, and Holm over all rows of a probe. The remarks name probes that only one run has, cases that only one run
-    probed, and settings that differ.
+    test, and Holm over all rows of a probe; ``n_dropped`` counts cases that only one run probed. The remarks name
+    probes that only one run has, and settings that differ.
     """
     names = [sorted(p.parent.name for p in run.path.glob("probes/*/values.csv")) for run in (a, b)]
     if not any(names):
@@ -338,13 +338,14 @@ def probe_lines(rows: Sequence[Mapping[str, Any]], said: Sequence[str], most: in
     for name in dict.fromkeys(r["probe"] for r in rows):
         mine = sorted((r for r in rows if r["probe"] == name), key=lambda r: (r["p"] is None, r["p"]))
         some = f", the first {most}; --json has all" if len(mine) > most else ""
-        lines.append(f"probe {name}, {len(mine)} numbers on the cases probed in both{some}:")
+        lines.append(f"probe {name}, {how_many(len(mine), 'number')} on the cases probed in both{some}:")
         lines += [f"  {_probe_line(r)}" for r in mine[:most]]
     return [*lines, *said]
 
 
 def _probe_line(r: Mapping[str, Any]) -> str:
     text = f"{r['quantity']} ({r['kind']}): A {r['a']:.3g}, B {r['b']:.3g}, n={r['n']}"
+    text += f" ({how_many(r['n_dropped'], 'more case')} in one run only)" if r["n_dropped"] else ""
     if r["value"] is None:
         return f"{text}: {r['note']}"
     text += f", difference {r['value']:+.3g}"

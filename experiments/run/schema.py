@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError, WrapValidator
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, WrapValidator
 from pydantic_core import PydanticCustomError
 
 from ...errors import InputError
@@ -33,14 +33,6 @@ COUNT_AGAIN = "restore the file, or compute it again with `composcope score`"
 T = TypeVar("T")
 
 
-def _not_empty(text: str) -> str:
-    if not text:
-        raise PydanticCustomError("empty", "text that is not empty")
-    return text
-
-
-Name = Annotated[str, AfterValidator(_not_empty)]
-"""Not ``min_length``, which refuses the halves of surrogate pairs that names from outside may contain."""
 Facts = dict[str, Any]
 
 

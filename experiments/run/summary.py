@@ -314,7 +314,7 @@ def measured_on_others(run: RunData, probe: str) -> str:
         return ""
     ran = {group: set(cases) for group, cases in probed_cases(run.path, probe).get("groups", {}).items()}
     every, (failures, successes) = set[str]().union(*ran.values()), map(set, run.groups)
-    gone = every - run.cases.keys() if run.cases else set[str]()
+    gone = every - run.cases.keys()
     now = ran.get("failure", set()) & (successes - failures) | ran.get("success", set()) & (failures - successes)
     kinds = ((len(gone), "no longer in the run"), (len(now), "labelled otherwise now"))
     said = [f"{n} of its {len(every)} cases {'is' if n == 1 else 'are'} {what}" for n, what in kinds if n]

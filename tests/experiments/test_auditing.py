@@ -247,6 +247,7 @@ def test_one_answer_is_judged_once_for_each_gold(tmp_path: Path) -> None:
         (("right", "rihgt"), "'rihgt'"),
         (("number-correct-0", "number-correct-999"), "'number-correct-999'"),
         ((",whole,0,", ",whole,first,"), "repeat first"),
+        (("number-correct-0,whole", "number-correct-1,whole"), "'number-correct-1', role 'whole', repeat 0 has two"),
         (("case,", "kase,"), "'case'"),
     ],
 )

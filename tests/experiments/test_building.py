@@ -448,6 +448,9 @@ def test_what_a_build_leaves_out_is_rejected_or_left_to_a_person(
     rejected, open_ = scaffolds._split(dropped)
     assert [d["id"] for d in rejected] == [1, 3]
     assert [(d["id"], d["decision"]) for d in open_] == [(0, "open"), (2, "open")]
+    made = {"out": "o", "counts": dict.fromkeys(("cases", "rejected", "review"), 9), "report": {"items": 3}}
+    said = benchmarks.lines({**made, "rejected_by_reason": {f"r{i}": i for i in range(10)}})
+    assert said[8:] == ["  rejected 7: r7", "  rejected for 2 other reasons, see build.json", "  items: 3"]
     file = tmp_path / "a.jsonl"
     file.write_text("")
     given = {f"stad:{file}": "stad:a.jsonl", str(file): "a.jsonl", "organism:mixed": "organism:mixed"}

@@ -15,6 +15,7 @@ from composcope.experiments.cli import main
 from composcope.experiments.cli.flags import with_file
 from composcope.experiments.config import FROM_FLAGS, RAY, Asking, Config, Probing, Serving
 from composcope.experiments.evaluating.ask_plan import ask_options, make_protocol, with_examples
+from composcope.probes.catalog import PROBES
 
 SECTIONS = (Asking, Serving, Probing, Config)
 OF_ENGINES: dict[str, dict[str, Any]] = {
@@ -39,6 +40,11 @@ OF_ENGINES: dict[str, dict[str, Any]] = {
         ({"rows_dtype": "float64"}, "--rows-dtype", "float64", "float32"),
         ({"shard": "3/2"}, "--shard", "3/2", "1/8"),
         ({"probes": "lookbak"}, "--probes", "lookbak", "did you mean 'lookback'"),
+        ({"probes": None}, "--probes", "None", "names of probes"),
+        ({"probes": [7]}, "--probes", "7", "no such probe"),
+        ({"asking": 3}, "--asking", "3", "its options"),
+        ({"asking": 3, "few_shot": 2}, "--asking", "3", "its options"),
+        ({"serving": ["ray"]}, "--serving", "['ray']", "its options"),
         ({"asking": {"preamble": "maybe"}}, "--preamble", "maybe", "yes, no or both"),
         ({"asking": {"thinking_tokens": 0}}, "--thinking-tokens", "0", "at least 1"),
         ({"asking": {"compat": "gsm"}}, "--compat", "gsm", "agentcoma, stad or collapse"),
@@ -91,11 +97,13 @@ def test_a_value_that_cannot_be_used_is_named_with_its_flag_and_the_fix(
         {"asking": {"answer_tokens": 7}},
         {"asking": {"few_shot": "2"}, "answer_tokens": 7},
         {"answer_tokens": 7, "few_shot": 2},
+        {"answer_tokens": 7, "asking": None, "serving": None},
     ],
 )
 def test_an_option_is_given_by_its_name_or_in_its_section(given: dict[str, Any], tmp_path: Path) -> None:
     config = Config(**{"model": "m", "benchmark": "b", **given})
-    assert config.asking.answer_tokens == 7 and (config.asking.few_shot == "2") == (len(given) == 2)
+    assert config.asking.answer_tokens == 7 and (config.asking.few_shot == "2") == ("few_shot" in str(given))
+    assert config.serving == Serving()
     (tmp_path / "c.yaml").write_text(yaml.safe_dump(given), encoding="utf-8")
     merged = with_file(tmp_path / "c.yaml", {"asking": {"answer_tokens": 9}})
     assert merged["asking"]["answer_tokens"] == 9, "a flag overrides the file"
@@ -168,9 +176,14 @@ def test_config_files_of_earlier_versions_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "probes"), [("none", ()), ("min_k, lookback,min-k", ("min-k", "lookback")), ("patching", ("patching",))]
-)
-def test_probes_are_named_in_one_text(text: str, probes: tuple[str, ...]) -> None:
+    ("text", "probes"),
+    [("none", ()), ("min_k, lookback,min-k", ("min-k", "lookback")), ("patching", ("patching",)),
+     (["min_k", "own_one", "min-k"], ("min-k", "own_one"))],
+)  # fmt: skip
+def test_probes_are_named_in_one_text_or_list(
+    text: str | list[str], probes: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PROBES.added, "own_one", PROBES["min-k"])
     assert Config.model_validate({"model": "m", "benchmark": "b", "probes": text}).probes == probes
 
 

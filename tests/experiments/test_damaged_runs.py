@@ -169,7 +169,8 @@ def test_graded_rows_that_lost_cases_are_not_studied_as_fewer(
         assert main(COMMANDS[name]) == 1
         assert "b/graded.jsonl: no row for 11 cases (first: 'case-0001')" in capsys.readouterr().err
     document("manifest.json", stopped="max_asks=1")(Path("b"))
-    assert {row.case for row in RunData(Path("b")).evaluated().graded} == {"case-0000"}
+    found = RunData(Path("b")).evaluated()
+    assert ({row.case for row in found.graded}, found.stopped) == ({"case-0000"}, "max_asks=1")
 
 
 def test_a_case_that_stands_twice_in_a_run_is_refused(damaged: Callable[[Damage], object]) -> None:

@@ -70,8 +70,9 @@ def test_a_run_that_is_not_finished_does_not_keep_the_failures_of_others_from_be
     going_on = shutil.copytree(run, run.with_name("b"))
     for file in (going_on / "metrics.json", going_on / "graded.jsonl"):
         file.unlink()
-    manifest = json.loads((going_on / "manifest.json").read_text())
-    (going_on / "manifest.json").write_text(json.dumps({**manifest, "status": "interrupted"}))
+    for folder, status in ((going_on, "interrupted"), (run, "failed")):  # what failed after it was counted is listed
+        manifest = json.loads((folder / "manifest.json").read_text())
+        (folder / "manifest.json").write_text(json.dumps({**manifest, "status": status}))
     assert main(["ls", str(run.parent), "--failures", "--json"]) == 0
     said = capsys.readouterr()
     assert json.loads(said.out)["failures"] == finished
@@ -284,6 +285,7 @@ def test_a_diagnosis_is_summed_up_by_its_causes_the_most_frequent_first() -> Non
         CauseShare("all", "", c, k, 4, k / 4, 0.1, 0.9, "t")
         for c, k in (("near-miss", 1), ("format", 2), ("undetermined", 1))
     ]
+    shares += [CauseShare("family", f, "format", 1, 2, 0.5, 0.1, 0.9, "t") for f in "ab"]
     found = Diagnosis(Path("r"), verdicts, shares)
     assert found.sentence() == "Causes of 4 failures: 2 format, 1 near-miss; 1 undetermined."
     assert f"2 format ({diagnosis.meaning('format')})" in found.sentence(words=True)
@@ -293,6 +295,7 @@ def test_a_diagnosis_is_summed_up_by_its_causes_the_most_frequent_first() -> Non
         "format: 2 of 4 (50 % [10 %, 90 %])",
         "near-miss: 1 of 4 (25 % [10 %, 90 %])",
     ]
+    assert found.causes("family", "b") == shares[-1:]
 
 
 def test_a_run_in_a_list_has_its_number_over_all_cases(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -441,15 +441,16 @@ def test_two_runs_are_compared_in_lines_that_name_the_side_of_each_number() -> N
     assert difference == "  A - B: 25.0 points [-5.0 points, 50.0 points] (t), p=0.01 (Holm 0.03), mcnemar"
     probe = {"quantity": "q", "kind": "k", "a": 0.5, "b": 0.25, "n": 8, "value": 0.25, "low": 0.1, "high": 0.4,
 
-            "interval": "t", "effect": 0.5, "test": "welch", "p": 0.02, "p_adjusted": 0.04, "probe": "x",
-            "note": ""}  # fmt: skip
+            "n_dropped": 3, "interval": "t", "effect": 0.5, "test": "welch", "p": 0.02, "p_adjusted": 0.04,
+            "probe": "x", "note": ""}  # fmt: skip
     first, *rest = compare.probe_lines([{**probe, "p": p} for p in (0.5, None, 0.1)], ["said"], most=2)
     assert (
         first == "probe x, 3 numbers on the cases probed in both, the first 2; --json has all:" and rest[-1] == "said"
     )
     assert [" p=0.1 " in line or " p=0.5 " in line for line in rest] == [True, True, False] and " p=0.1 " in rest[0]
     assert compare._probe_line(probe) == (
-        "  q (k): A 0.5, B 0.25, n=8, difference +0.25 [+0.1, +0.4] (t), g=0.50, welch p=0.02 (Holm 0.04)".strip()
+        "q (k): A 0.5, B 0.25, n=8 (3 more cases in one run only), difference +0.25 [+0.1, +0.4] (t), g=0.50, "
+        "welch p=0.02 (Holm 0.04)"
     )
 
 

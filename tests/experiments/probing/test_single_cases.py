@@ -36,6 +36,7 @@ from composcope.probes import min_k as min_k_probe
 from composcope.probes import patching as patching_probe
 from composcope.probes import single_cases
 from composcope.probes import trajectory as trajectory_probe
+from composcope.probes.catalog import PROBES
 from composcope.probes.examples import Example
 from composcope.probes.result import ProbeResult
 from composcope.probes.single_cases import pieces
@@ -384,18 +385,23 @@ def test_a_probe_of_which_no_value_is_known_says_so() -> None:
 
 
 @pytest.mark.parametrize("held", [True, False])
-def test_a_probe_that_cannot_run_says_that_its_folder_has_an_earlier_result(tmp_path: Path, held: bool) -> None:
+def test_a_probe_that_cannot_run_says_that_its_folder_has_an_earlier_result(
+    tmp_path: Path, held: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def compute() -> ProbeResult:
         raise NoCasesError("no failures")
 
-    folder, said = tmp_path / "probes" / "lookback", []
+    monkeypatch.setattr(PROBES, "added", {})
+    PROBES.add("own", lambda lm, examples: None)
+    folder, said = tmp_path / "probes" / "own", []
     run: Any = SimpleNamespace(path=tmp_path, name="r", manifest=SimpleNamespace(model={}), timed=nullcontext)
     if held:
-        ProbeResult("lookback", [{"quantity": "q", "value": 1.0}]).save(folder)
+        ProbeResult("own", [{"quantity": "q", "value": 1.0}]).save(folder)
     chosen, reporter = probing.Chosen((), "", True), SimpleNamespace(say=said.append)
     settings = Config(model="m", benchmark="b")
-    assert not probing.run_one(run, None, "lookback", chosen, settings, compute, reporter)  # type: ignore[arg-type]
+    assert not probing.run_one(run, None, "own", chosen, settings, compute, reporter)  # type: ignore[arg-type]
     assert ("no failures" in said[0], str(folder) in said[0], len(said)) == (True, held, 1)
+    assert run.status_after_error == "failed"  # what follows is not the plugin's
 
 
 @pytest.mark.parametrize("matched", [True, False])
@@ -403,16 +409,20 @@ def test_a_contrast_of_cases_that_could_not_be_matched_is_saved_with_a_warning(
     tmp_path: Path, matched: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved: list[ProbeResult] = []
+    after_error: list[str] = []
+    monkeypatch.setattr(PROBES, "added", {})
+    PROBES.add("own", lambda lm, examples: None)
     monkeypatch.setattr(probing, "save_probe", lambda result, *_, **__: saved.append(result))
-    monkeypatch.setattr(probing, "keep_cases", lambda *_: None)
+    monkeypatch.setattr(probing, "keep_cases", lambda run, *_: after_error.append(run.status_after_error))
     monkeypatch.setattr(probing, "correct_together", lambda _: None)
     run: Any = SimpleNamespace(
         path=tmp_path, name="r", manifest=SimpleNamespace(model={}), timed=nullcontext, record=lambda: None
     )
-    found = ProbeResult("lookback", [{"quantity": "q", "group": "failure - success", "n": 2, "value": 1.0}])
+    found = ProbeResult("own", [{"quantity": "q", "group": "failure - success", "n": 2, "value": 1.0}])
     chosen, reporter = probing.Chosen((), "", matched), SimpleNamespace(say=print, note=print)
-    assert probing.run_one(run, None, "lookback", chosen, Config(model="m", benchmark="b"), lambda: found, reporter)  # type: ignore[arg-type]
+    assert probing.run_one(run, None, "own", chosen, Config(model="m", benchmark="b"), lambda: found, reporter)  # type: ignore[arg-type]
     assert [len(result.warnings) for result in saved] == [0 if matched else 1]
+    assert (after_error, run.status_after_error) == (["complete"], "failed")  # a plugin's error leaves the run whole
 
 
 def test_examples_kept_for_the_report_are_counted_by_group() -> None:
@@ -423,8 +433,8 @@ def test_examples_kept_for_the_report_are_counted_by_group() -> None:
 
 
 def test_what_stands_around_a_prompt_is_kept_once_and_put_together_again() -> None:
-    known = Rendered([["<u>", "</u>"]], {"a": 0, "b": "all", "c": 3})
-    assert [known.text(k, "P") for k in "abcd"] == ["<u>P</u>", "all", "P", "P"]
+    known = Rendered([["<u>", "</u>"], ["<", ">"]], {"a": 0, "b": "all", "c": 3, "e": 1})
+    assert [known.text(k, "P") for k in "abcde"] == ["<u>P</u>", "all", "P", "P", "<P>"]
     assert (known.around("c"), known.around("b"), known.whole("a")) == (None, None, None)
 
 

@@ -49,7 +49,7 @@ def test_a_folder_that_is_no_run_is_refused_and_a_run_is_known_by_its_whole_path
 
 def _with(*metrics: Metric) -> RunData:
     run = RunData(Path("r"))
-    run.__dict__["metrics"] = list(metrics)
+    run.__dict__["counted"] = SimpleNamespace(metrics=metrics)
     return run
 
 
@@ -62,6 +62,9 @@ def test_metrics_are_found_by_exactly_their_groups_and_the_usual_way_of_asking()
     assert (run.one("m"), run.one("m", depth=4), run.one("m", depth=3), run.one("gone")) == (usual, own, None, None)
     assert (run.one("m", depth=2, family="f"), run.one("m", depth=2, family="g")) == (both, None)
     assert _with(cot).select("m") == [cot], "where there is no other"
+    shared = Metric("m", interval="exact", low=0.1, high=0.9, cluster_n=2, cluster_interval="t", cluster_low=0.2)
+    (quoted,) = _with(shared).metrics
+    assert (quoted.interval, quoted.low, quoted.high) == ("t", 0.2, None), "of cases that share facts"
 
 
 def test_chance_is_the_mean_over_the_cases_that_state_one() -> None:
