@@ -29,6 +29,7 @@ from composcope.experiments.run.diagnosis import Diagnosis, Verdict, count
 
 from .told import DRAWN, found
 
+REWORDED = Behaviour(True, 4, 4, unavailable={"part:0": Tally(2, 3)}, own_operands_right=True)
 TABLE = [
     (Behaviour(False, 3, 4, mended={"relation": Tally(3, 3)}), None),
     (Behaviour(True, 3, 4, mended={"relation": Tally(3, 3), "neutral": Tally(0, 3)}), "relation-lost"),
@@ -51,6 +52,8 @@ TABLE = [
     (Behaviour(True, 4, 4, unavailable={"part:0": Tally(2, 4)}), None),
     (Behaviour(True, 4, 4, unavailable={"part:0": Tally(1, 1), "part:1": Tally(2, 3)}), "part-unavailable"),
     (Behaviour(True, 2, 4, mended={"relation": Tally(2, 2), "neutral": Tally(0, 2)}), "relation-lost"),
+    (replace(REWORDED, last="part:1"), None),  # the case has the operands right that part 0 asks for
+    (replace(REWORDED, last="part:0"), "part-unavailable"),
 ]
 
 
