@@ -121,7 +121,7 @@ def test_where_hardly_any_whole_is_right_a_part_that_its_context_always_spoils_i
     spoilt = SPOILT._replace(**{"success": Tally(1, 2), **changed})
     otherwise = spoilt._replace(own=False, same=Tally(0, 4))
     group = {str(i): replace(NOTHING, behind={"part:1": spoilt if i < as_whole else otherwise}) for i in range(10)}
-    compared = weighing.together(group)["9"]
+    compared = weighing.together(group | dict.fromkeys(("right", "right too"), Behaviour(False, 0, 4)))["9"]
     assert rule.named(compared) is None, "first the model is opened"
     assert (rule.from_context(compared) or (None,))[0] == cause
     some = {**group, **{str(i): NOTHING for i in range(2)}}
