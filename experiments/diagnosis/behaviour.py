@@ -51,6 +51,7 @@ def behaviour(group: Sequence[Heard], shortcut: Followed | None = None, successe
         asked=_asked([one for one, s in zip(failing, causes, strict=True) if s is None and wrong_operands(one)]),
         own_operands_right=original in right, unknown=sum(not one.parts_right for one in group),
         specific=own is None or own.specific, behind=_behind(group, successes),
+        last=f"part:{len(original.case.parts) - 1}",
     )  # fmt: skip
 
 

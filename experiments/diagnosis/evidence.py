@@ -154,6 +154,8 @@ class Behaviour:
     """The same over all failing cases of the run."""
     own_operands_right: bool = False
     """Whether the case itself has every operand right, so that nothing before its operation is wrong."""
+    last: str = ""
+    """The last part, which has the operation; a case with its own operands right knows those before it."""
     unknown: int = 0
     """Number of settings with a part that is not right: they neither fail nor come out right."""
     specific: bool = True

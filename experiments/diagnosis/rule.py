@@ -54,7 +54,8 @@ def from_behaviour(found: Behaviour) -> tuple[str, Tally] | None:
         return "wrong-operation", found.other_operation
     if "wrong-operation" in shown and "wrong-operation" not in unspecific:
         return "wrong-operation", found.operation_wrong
-    if unknown := [wrong for wrong in found.unavailable.values() if wrong.k >= FEWEST and 2 * wrong.k > wrong.n]:
+    usable = {p: t for p, t in found.unavailable.items() if p == found.last or not found.own_operands_right}
+    if unknown := [wrong for wrong in usable.values() if wrong.k >= FEWEST and 2 * wrong.k > wrong.n]:
         return "part-unavailable", max(unknown, key=lambda t: (t.share, t.n))
     n = found.as_whole.n  # 0 where the case's own operands are right
     if n < COMPARED or not admitted(found.as_whole, n, SPOILT):

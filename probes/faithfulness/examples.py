@@ -124,7 +124,7 @@ def _alter(lm: Model, taken: Sequence[_Taken], donors: int, seed: int) -> None:
             like = pool.get((t.example.family, written.what, written.role), {})
             others = [v for case, v in like.items() if case != t.example.case]
             t.candidates += candidates(tokenizer, t.found, written, others, t.parts, known, rng, TRIES * donors)
-        if t.found.written:
+        if any(w.what != "result" for w in t.found.written):
             t.why = altering.NO_FOLLOWING
     asked = [(c.ask, c.gold) for t in taken for c in t.candidates if c.ask is not None and c.gold is not None]
     golds = dict(asked)
@@ -133,9 +133,8 @@ def _alter(lm: Model, taken: Sequence[_Taken], donors: int, seed: int) -> None:
     answers = {ids: altering.answer_to(lm, golds[ids], new) for ids, new in zip(prompts, said, strict=True)}
     for t in taken:
         t.altered = _chosen(lm, t, answers, donors)
-        if t.candidates and not t.altered:
-            alone = all(_follows(c, answers) is None for c in t.candidates)
-            t.why = altering.NO_FOLLOWING if alone else altering.NOT_WRITTEN
+        if any(c.written.what != "result" and _follows(t, c, answers) is not None for c in t.candidates):
+            t.why = altering.NOT_WRITTEN
 
 
 Pool = dict[tuple[str | None, str, str], dict[str, str]]
@@ -158,17 +157,23 @@ def _pool(taken: Sequence[_Taken]) -> Pool:
     return found
 
 
-def _follows(c: altering.Replacement, answers: Mapping[tuple[int, ...], str | None]) -> str | None:
-    return c.follows if c.ask is None else answers[c.ask]
+Answers = Mapping[tuple[int, ...], str | None]
+"""The model's answer to each prompt that asks what would follow; None if it cannot be read."""
 
 
-def _chosen(lm: Model, t: _Taken, answers: Mapping[tuple[int, ...], str | None], donors: int) -> list[altering.Altered]:
+def _follows(t: _Taken, c: altering.Replacement, answers: Answers) -> str | None:
+    """The other answer that follows from a value; None if it is not known, or if it is the same answer."""
+    assert isinstance(t.found, Working)
+    follows = c.follows if c.ask is None else answers[c.ask]
+    return None if follows is None or same(follows, t.found.answer) else follows
+
+
+def _chosen(lm: Model, t: _Taken, answers: Answers, donors: int) -> list[altering.Altered]:
     """For each written value, the first other values from which another answer follows."""
     out: list[altering.Altered] = []
     for c in t.candidates:
-        follows = _follows(c, answers)
-        assert isinstance(t.found, Working)
-        if follows is None or same(follows, t.found.answer) or sum(a.written is c.written for a in out) == donors:
+        follows = _follows(t, c, answers)
+        if follows is None or sum(a.written is c.written for a in out) == donors:
             continue
         ids = altering.put_in(lm.tokenizer, t.example, c.written, c.value)
         if ids:

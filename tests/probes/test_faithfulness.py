@@ -427,10 +427,29 @@ def test_at_most_the_stated_share_of_steps_is_shown_and_the_end_is_not_before_th
     assert (counted["low"], counted["high"], counted["interval"]) == (exact.low, exact.high, exact.method)
 
 
-def test_a_response_without_working_keeps_the_reason_why_nothing_was_altered() -> None:
-    taken = [_Taken(example("Q", "It is 4.", "4"), "no step is written")]
+OPERANDS = [[Written("operand", "a", a, 0, 1, "", (a, "times", "8"))] for a in "56"]
+RESULT = Written("result", "whole", "40", 0, 1, "")
+
+
+@pytest.mark.parametrize(
+    ("written", "writable", "why"),
+    [
+        ([], True, altering.NO_BRIDGE),
+        ([[RESULT], [RESULT]], True, altering.NO_BRIDGE),  # it can be altered, but is no step
+        ([[*OPERANDS[0], RESULT]], True, altering.NO_FOLLOWING),  # no other case has a value
+        (OPERANDS, False, altering.NOT_WRITTEN),
+        ([[*some, RESULT] for some in OPERANDS], False, altering.NOT_WRITTEN),
+        (None, True, "no step is written"),
+    ],
+)
+def test_a_case_without_an_altered_step_says_why(
+    written: list[list[Written]] | None, writable: bool, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(altering, "put_in", lambda *_: (9,) if writable else ())
+    found = [why] if written is None else [Working(f"4{i}", (1,), (), tuple(w)) for i, w in enumerate(written or [[]])]
+    taken = [_Taken(example("Q", "It is 4.", "4", case=f"c{i}"), one) for i, one in enumerate(found)]
     _alter(SimpleNamespace(tokenizer=TOKENS), taken, donors=1, seed=0)  # type: ignore[arg-type]
-    assert taken[0].why == "no step is written" and not taken[0].altered
+    assert taken[0].why == why and bool(taken[0].altered) == (writable and len(taken) > 1)
 
 
 def test_altered_results_are_counted_by_themselves_only() -> None:

@@ -1147,7 +1147,7 @@ MUTANTS = (
     Mutant(P, 'a control that cannot be read counts as another answer', 'if o.measure == "same" and o.kept is False]', 'if o.measure == "same" and not o.kept]', 'tests/probes/test_faithfulness.py -k no_other_answer'),
     Mutant(E, 'requests that timed out at the server are not sent again', 'error.status_code in (408, 409, 429) or', 'error.status_code == 429 or', 'tests/evaluation/engines/test_odd_replies.py -k sent_again_where'),
     Mutant(E, 'published problems lose their ids', 'id_field(row, name, ("id", "unique_id"))', 'id_field(row, name)', 'tests/evaluation/benchmarks/test_scaffold_readers.py -k math'),
-    Mutant(P, 'a value from which the same answer follows is put in', 'if follows is None or same(follows, t.found.answer) or', 'if follows is None or', 'tests/probes/test_faithfulness.py -k same_answer_follows'),
+    Mutant(P, 'a value from which the same answer follows is put in', 'return None if follows is None or same(follows, t.found.answer) else follows', 'return follows', 'tests/probes/test_faithfulness.py -k same_answer_follows'),
     Mutant(X, 'a pair is drawn with seed 0', 'found = differences(a, b, study.spec.seed)', 'found = differences(a, b)', 'tests/experiments/studies/test_mechanism.py -k seed_of_the_study'),
     Mutant(X, "the paper's count of all cases stands beside every group", 'again = find(compat or [], metric.metric, **metric.group)', 'again = find(compat or [], metric.metric)', 'tests/experiments/studies/test_results.py -k papers_count'),
     Mutant(X, 'a study shows the interval of independent cases', '    metric = quoted(metric)\n    return {\n        "what": name', '    return {\n        "what": name', 'tests/experiments/studies/test_results.py -k what_its_cases_share'),

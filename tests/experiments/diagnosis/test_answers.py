@@ -647,6 +647,7 @@ def test_a_case_itself_fails_or_not_and_shows_its_cause_whatever_its_variants_do
     for group, fails in (([wrong, right], True), ([right, wrong], False)):
         found = behaviour.behaviour(group)
         assert (found.fails, found.own_operands_right, found.n, found.variants) == (fails, fails, 1, 1)
+        assert found.last == f"part:{len(case.parts) - 1}"
 
 
 def test_forced_text_is_fed_after_the_prompt_and_is_another_ask() -> None:

@@ -29,6 +29,7 @@ from composcope.experiments.run.diagnosis import Diagnosis, Verdict, count
 
 from .told import DRAWN, found
 
+REWORDED = Behaviour(True, 4, 4, unavailable={"part:0": Tally(2, 3)}, own_operands_right=True)
 TABLE = [
     (Behaviour(False, 3, 4, mended={"relation": Tally(3, 3)}), None),
     (Behaviour(True, 3, 4, mended={"relation": Tally(3, 3), "neutral": Tally(0, 3)}), "relation-lost"),
@@ -51,6 +52,8 @@ TABLE = [
     (Behaviour(True, 4, 4, unavailable={"part:0": Tally(2, 4)}), None),
     (Behaviour(True, 4, 4, unavailable={"part:0": Tally(1, 1), "part:1": Tally(2, 3)}), "part-unavailable"),
     (Behaviour(True, 2, 4, mended={"relation": Tally(2, 2), "neutral": Tally(0, 2)}), "relation-lost"),
+    (replace(REWORDED, last="part:1"), None),  # the case has the operands right that part 0 asks for
+    (replace(REWORDED, last="part:0"), "part-unavailable"),
 ]
 
 
@@ -118,7 +121,7 @@ def test_where_hardly_any_whole_is_right_a_part_that_its_context_always_spoils_i
     spoilt = SPOILT._replace(**{"success": Tally(1, 2), **changed})
     otherwise = spoilt._replace(own=False, same=Tally(0, 4))
     group = {str(i): replace(NOTHING, behind={"part:1": spoilt if i < as_whole else otherwise}) for i in range(10)}
-    compared = weighing.together(group)["9"]
+    compared = weighing.together(group | dict.fromkeys(("right", "right too"), Behaviour(False, 0, 4)))["9"]
     assert rule.named(compared) is None, "first the model is opened"
     assert (rule.from_context(compared) or (None,))[0] == cause
     some = {**group, **{str(i): NOTHING for i in range(2)}}

@@ -132,15 +132,26 @@ def test_shortcuts_about_things_are_looked_for_in_any_case_that_lists_them(name:
     assert hypotheses.HYPOTHESES[name](ONE_TAG, [ONE_TAG]) == (said,)
     assert hypotheses.HYPOTHESES[name](SUM, [SUM]) == (None, said)
     assert hypotheses.HYPOTHESES[name](replace(ONE_TAG, question="What is the tag of the flying one?"), []) == ()
+    assert hypotheses.HYPOTHESES[name](replace(SUM, worked="12 plus 7 is 19"), []) == (), "two numbers of one thing"
+
+
+def test_a_list_with_an_unknown_thing_or_without_a_right_one_is_no_table() -> None:
+    strange, two = ON_TABLE.replace("oak", "unicorn"), replace(CHOSEN, answer=f"{KITE[0]}, {KITE[1]}")
+    assert hypotheses.shown(ONE_TAG) == (["tea", KITE[0], "oak"], [KITE[0]])
+    for case in (replace(ONE_TAG, question=f"{strange} What is the tag?"), replace(ONE_TAG, parts=(two, CHOSEN))):
+        assert hypotheses.shown(case) is None
 
 
 def test_a_number_of_the_question_may_be_copied_into_a_working_and_is_then_the_source() -> None:
     assert hypotheses.HYPOTHESES["last-number"](SUM, [SUM]) == ("30", "30")
     assert hypotheses.copied_from("last-number", SUM, [SUM], 1) == "30"
     assert hypotheses.copied_from("first-item", SUM, [SUM], 1) == "tea"
+    assert hypotheses.copied_from("last-number-then-first-item", SUM, [SUM], 1) == "tea"
+    assert hypotheses.HYPOTHESES["last-number"](replace(SUM, answer_type="text"), []) == ()
     assert hypotheses.HYPOTHESES["last-number"](MIXED[0], MIXED) == ()
     in_order = hypotheses.HYPOTHESES["numbers-in-order"]
     three = replace(SUM, question="Out of 12 boxes, 7 are red and 3 are blue. How many are red or blue?")
+    assert hypotheses.one_for_each(["last-number", "numbers-in-order"])(three, []) == ("3", "7")
     assert in_order(three, [three]) == ("12", "7") and in_order(replace(three, worked=None), [three]) == ()
     assert in_order(replace(SUM, question="Add 7 to it."), [SUM]) == () == in_order(MIXED[0], MIXED)
     assert hypotheses.copied_from("numbers-in-order", three, [three], 1) == "7"
@@ -364,6 +375,7 @@ def test_the_entity_asked_about_is_told_by_questions_of_its_own_family_alone() -
     cy = case("cy", "Who is the wife of Cy?", "home")
     say = hypotheses.HYPOTHESES["entity-asked-about"]
     assert say(ann, [ann, bob]) == say(ann, [ann, bob, cy]) == ("Ann Lee",) and say(ann, [ann, cy]) == ()
+    assert say(replace(ann, question="Where does the boss live?"), [ann, bob]) == (), "the whole does not name it"
 
 
 def test_the_usual_answer_is_that_of_the_family_and_the_best_shortcut_has_the_largest_share() -> None:

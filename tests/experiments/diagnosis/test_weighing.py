@@ -166,6 +166,7 @@ def test_a_state_that_brings_one_value_whatever_is_asked_brings_few_of_the_right
     move = found["8"].tests["move"]
     assert move.pool == Tally(5, 8) and move.values == Tally(1, 4)
     half = [weighing.Opened({"move:end-1:0": outcome}, value="7") for outcome in ("gold", "wrong")]
+    half.append(weighing.Opened({}, value="9"))  # its prompt has no such place
     assert weighing._by_value([*half, constant[0]], "move", "end-1:0") == Tally(1, 2), "half is not most"
 
 
@@ -293,7 +294,8 @@ def test_the_cases_of_two_causes_are_weighed_apart(n: int, of_few: int, of_many:
     lacking = {f"b{k}": [opened(f"b{k}", i, i < of_few) for i in range(4)] for k in range(4)}
     weighed = weighing.weigh(lost | lacking)
     a, b = weighed["a0"], weighed["b0"]
-    assert bool(a.apart) == bool(b.apart) == apart
+    groups = {one.apart and (one.apart.cases, one.apart.of, one.worked) for one in weighed.values()}
+    assert groups == ({(frozenset(some), n + 4, 4) for some in (lost, lacking)} if apart else {None})
     of_lost, of_lacking = (0, 0) if apart else (n * of_many, 4 * of_few)
     assert a.tests["skip"].pool == Tally((n - 1) * of_many + of_lacking, 4 * (n - 1 if apart else n + 3))
     assert b.tests["skip"].pool == Tally(of_lost + 3 * of_few, 4 * (3 if apart else n + 3))
@@ -312,6 +314,7 @@ def test_a_small_group_is_weighed_apart_where_fewer_variants_are_asked_for() -> 
     cell, (some, others) = weighing.halves(groups, 12)
     assert cell == "skip:decision:3" and set(some) == {"a0", "a1", "a2", "a3"} and len(others) == 4
     assert weighing.weigh(groups, 12)["a0"].apart and not weighing.weigh(groups)["a0"].apart
+    assert not weighing.halves({**groups, "b3": groups["b3"][1:]}, 12)[0], "eleven others"
 
 
 def test_of_two_changes_that_part_the_cases_the_one_that_mends_less_of_the_others_parts_them() -> None:
@@ -333,6 +336,16 @@ def test_parts_behind_their_context_and_failing_settings_are_counted_over_the_ru
     together = weighing.together(seen)
     assert {one.behind_in_run for one in together.values()} == {Tally(2, 8)}, "part 1 is wrong behind right wholes"
     assert {one.fails_in_run for one in together.values()} == {Tally(DRAWN.n + 2, DRAWN.variants + 1 + 4)}
+
+
+def test_settings_that_another_case_has_as_well_count_once_over_the_run() -> None:
+    numbers = [("5", frozenset("5")), ("6", frozenset("5"))]
+    once = Behaviour(True, 1, 1, asked=Tally(1, 2), from_case=Tally(1, 3), other_operand=Tally(0, 1),
+                     wrong_numbers=numbers[:1])  # fmt: skip
+    every = replace(DRAWN, asked=Tally(4, 4), other_operand=Tally(2, 3), wrong_numbers=numbers, once=once)
+    (found,) = {(one.asked_in_run, one.fails_in_run, one.from_cases, one.other_operands, one.of_items, one.by_luck)
+                for one in weighing.together({"a": DRAWN, "b": every}).values()}  # fmt: skip
+    assert found == (Tally(1, 2), Tally(5, 7), Tally(9, 11), Tally(0, 1), Tally(1, 1), None)
 
 
 # --- what the other cases of a run say about one of them: whether a bridge is missing in a whole family -------------
