@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,7 @@ def _metrics(found: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _metric(row: Mapping[str, Any] | None) -> str:
-    return "not measured" if row is None else metric_line(Metric(**row)).partition(": ")[2]
+    return "not measured" if row is None else metric_line(replace(Metric(**row), group={})).partition(": ")[2]
 
 
 def _left_out(found: Mapping[str, Any]) -> str:

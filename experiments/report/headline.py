@@ -224,7 +224,7 @@ def caveats(runs: Sequence[RunData], validity: Sequence[Row]) -> list[str]:
     probed = any(name not in INTERVENTIONS.values() for r in runs for name in r.probe_names)
     if probed:
         out.append(
-            "Probes compare failures with successes matched on family, depth and operation. A difference is an "
+            "Probes compare failures with successes matched on family, depth, operation and length. A difference is an "
             "association; it is not shown to be the cause."
         )
     elif all(read_diagnosis(r.path) is None for r in runs):

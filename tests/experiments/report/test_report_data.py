@@ -131,13 +131,13 @@ def test_the_share_of_an_export_is_what_was_counted_of_all_of_it() -> None:
 
 
 def test_two_runs_are_compared_in_their_own_numbers(synthetic: ModuleType) -> None:
-    both, one = synthetic.rate("composition", 30, 40), synthetic.rate("gap", 5, 40, depth=2)
+    both, one = synthetic.rate("composition", 30, 40), synthetic.rate("press_gap", 5, 40, family="a: b", depth=2)
     found = comparison._metrics(
         {"a": {"metrics": [both, one]}, "b": {"metrics": [{**both, "count": 10, "value": 0.25}]}}
     )
-    assert [r["name"] for r in found] == ["composition", "gap depth 2"]
+    assert [r["name"] for r in found] == ["composition", "press_gap family a: b depth 2"]
     assert "75.0 %" in found[0]["a"] and "n=40" in found[0]["a"] and "25.0 %" in found[0]["b"]
-    assert "75.0 %" not in found[0]["b"] and found[1]["b"] == "not measured" != found[1]["a"]
+    assert "75.0 %" not in found[0]["b"] and found[1]["b"] == "not measured" and found[1]["a"].startswith("12.5 %")
     channel = {"metric": "delta_comp", "group": {"per": "fact", "depth_bin": 4}, "n": 9, "interval": "t", "note": None}
     found_channel = comparison._channel({**channel, "value": -0.25, "low": -0.5, "high": None})
     assert (found_channel["where"], found_channel["value"], found_channel["span"]) == ("depth_bin 4", "−25.0", "")
