@@ -414,7 +414,7 @@ MUTANTS = (
     Mutant(X, 'a chance level over cases that state none', 'return sum(known) / len(known) if known else None', 'return sum(known) / len(self.cases) if known else None', 'tests/experiments/run/test_reader.py -k chance'),
     Mutant(X, 'the usual answer of all families', 'answers = Counter(m.answer for m in mates if m.family == case.family).most_common(2)', 'answers = Counter(m.answer for m in mates).most_common(2)', 'tests/experiments/diagnosis/test_shortcuts.py -k usual_answer'),
     Mutant(X, "the plan counts the answers' tokens for the best case", 'response_tokens = sum(a.max_tokens for a in most)', 'response_tokens = sum(a.max_tokens for a in right)', 'tests/experiments/test_cost.py -k planned_once'),
-    Mutant(X, "gains of a study's pair B - A", 'return gains(counted_rows(a.run), counted_rows(b.run), seed)', 'return gains(counted_rows(b.run), counted_rows(a.run), seed)', 'tests/experiments/studies/test_mechanism.py -k has_a_line'),
+    Mutant(X, "gains of a study's pair B - A", 'return gains(counted_rows(a.run), counted_rows(b.run), seed, ', 'return gains(counted_rows(b.run), counted_rows(a.run), seed, ', 'tests/experiments/studies/test_mechanism.py -k has_a_line'),
     Mutant(X, 'cases that any dose knows are shared', 'return [case for case in first.cases if all(case in ids for ids in known)]', 'return [case for case in first.cases if any(case in ids for ids in known)]', 'tests/experiments/validity/test_rows_of_doses.py -k every_part'),
     Mutant(X, 'answers to raw prompts are those of a chat', 'return {**self.engine.identity, "prompting": "raw"}', 'return dict(self.engine.identity)', 'tests/experiments/test_sources.py -k raw_prompts'),
     # made by a machine from the syntax of experiments: the tests had missed them
@@ -595,7 +595,7 @@ MUTANTS = (
     Mutant(X, "merged runs forget their judge", '"numerics", "judge", "benchmark")', '"numerics", "benchmark")', "tests/experiments/test_runs_together.py -k shards_merge"),
     Mutant(X, "lengths are compared with one seed", 'lengths(s, o.seed)', 'lengths(s)', "tests/experiments/studies/test_analyzing.py -k reach_it"),
     Mutant(X, "a run under another name is another run", 'for field in fields(Graded) if field.name != "run"', "for field in fields(Graded)", "tests/experiments/test_verify.py -k untouched"),
-    Mutant(X, "a third step is set beside two", 'for role in (*roles[:2], "whole")}', 'for role in (*roles, "whole")}', "tests/experiments/figures/test_accuracies.py -k only_steps"),
+    Mutant(X, "a third step is left out", '(*sorted(asked, key=role_order), "whole")}', '(*sorted(asked, key=role_order)[:2], "whole")}', "tests/experiments/figures/test_accuracies.py -k only_steps"),
     Mutant(X, "all steps are left out beside their kinds", 'if not {"bridge", "operand"} <= set(steps) and len(steps) > 1:', "if len(steps) > 1:", "tests/experiments/figures/test_mechanism.py -k altered_steps"),
     Mutant(X, "comparisons without a value are counted", 'Counter(r.get("group") for r in table if r.get("value") is not None)', 'Counter(r.get("group") for r in table)', "tests/experiments/report/test_landing.py -k section_of_its"),
     Mutant(X, "an error of a page is said once for ever", '                last = ""\n            except', "            except", "tests/experiments/report/test_report_data.py -k said_once"),
