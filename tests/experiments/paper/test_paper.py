@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
+from composcope.evaluation.graded import Graded
 from composcope.experiments.cli import main
 from composcope.experiments.figures.catalog import FIGURES
 from composcope.experiments.report import paper as report_paper
@@ -156,14 +157,16 @@ def test_a_run_is_told_with_its_weights_and_how_many_of_its_answers_could_not_be
     config = SimpleNamespace(format="cot", prompting="chat")
     run: Any = SimpleNamespace(
         model="m-7b", manifest=SimpleNamespace(identity={"weights": "0123456789abcdef"}), config=config, seed=5,
-        benchmark="d4v2", protocol="double-gate", cases=dict.fromkeys("abc"),
-        graded=[SimpleNamespace(case=c, outcome=o) for c, o in zip(
+        benchmark="d4v2", protocol="double-gate", cases=dict.fromkeys("abc"), counted=None,
+        graded=[Graded(c, "whole", o) for c, o in zip(
             "abcca", ("correct", "incorrect", "abstained", "invalid", "invalid"), strict=True)],
     )  # fmt: skip
     said = _asked(run, "M")
     for fact in ("M (m-7b, weights 0123456789ab)", "3 cases of d4v2", "protocol double-gate", "prompting chat", "cot",
-                 "seed 5", "; 2 of 5 answers"):  # fmt: skip
+                 "seed 5", "; 2 of 5 answers could not be judged."):  # fmt: skip
         assert fact in said
+    strict = SimpleNamespace(**{**vars(run), "counted": SimpleNamespace(compat="stad")})
+    assert "; 2 of 5 answers could not be judged, of which 2 count as wrong." in _asked(strict, "M")  # type: ignore[arg-type]
     bare = _asked(SimpleNamespace(**{**vars(run), "config": None, "graded": []}), "m-7b")  # type: ignore[arg-type]
     assert "m-7b (weights" in bare and "seed" not in bare and "; 0 of 0 answers" in bare
 
@@ -261,10 +264,11 @@ def test_methods_say_model_data_protocol_and_versions_and_what_runs_share_once(
     assert "\n".join(methods(load([run.path for run in runs]))).count("torch ") == 2, "versions that differ"
     assert "compare failures whose parts are all right with" in text
     counted = runs[1].path / "metrics.json"
-    counted.write_text(counted.read_text().replace("double-gate", "scaffolding"))
-    assert "compare failures with" in "\n".join(methods(load([run.path for run in runs]))), (
-        "parts of a ladder may be wrong"
-    )
+    document = {**json.loads(counted.read_text()), "protocol": "scaffolding", "warnings": ["as (--compat stad)"]}
+    counted.write_text(json.dumps(document))
+    _, how = methods(load([run.path for run in runs]))
+    assert "compare failures with" in how, "parts of a ladder may be wrong"
+    assert "left out of the rates, except those that count as wrong." in how
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,12 @@ def test_families_are_named_from_the_fewest_to_the_most_wrong_wholes() -> None:
         ({"graded": [Graded("a", "whole", "invalid"), Graded("b", "whole", "correct")]}, "1 of 2 answers", True),
         *(({"graded": [Graded("b", "whole", o)]}, "could not be graded", False)
           for o in ("correct", "incorrect", "abstained")),
+        *(({"counted": SimpleNamespace(compat=paper), "graded": [Graded("a", "whole", "invalid", reason="no-answer"),
+                                                                 Graded("b", "whole", "invalid", reason="judge-failed"),
+                                                                 Graded("c", "whole", "correct")]}, said, True)
+          for paper, said in (("agentcoma", "2 of 3 answers could not be graded and count as wrong"),
+                              ("collapse", "1 of 3 answers could not be graded and count as wrong"),
+                              ("collapse", "1 of 3 answers could not be graded; rates leave them out"))),
         ({"probe_names": ["min-k"]}, "A difference is an association", True),
         ({}, "No probe ran", True),
         ({"probe_names": ["patching-intervention", "steering"]}, "Probes compare failures", False),

@@ -159,6 +159,10 @@ def test_the_page_of_two_runs_has_their_numbers_side_by_side_and_the_cases_that_
     old.parent.mkdir(parents=True)
     old.write_text(pictures.script("old", {}))
     (own := old.with_name("own.csv")).write_text("mine")
+    counted, graded = b / "metrics.json", (b / "graded.jsonl").read_text().splitlines()
+    counted.write_text(json.dumps({**json.loads(counted.read_text()), "warnings": ["(--compat agentcoma)"]}))
+    rows = [{**json.loads(line), **({"outcome": "invalid"} if i == 1 else {})} for i, line in enumerate(graded)]
+    (b / "graded.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     page = comparison.write_comparison(a, b, tmp_path / "out")
     assert own.read_text() == "mine"
     said, found = spaced(page.read_text(encoding="utf-8")), compare_runs(a, b)
@@ -166,6 +170,8 @@ def test_the_page_of_two_runs_has_their_numbers_side_by_side_and_the_cases_that_
     assert not old.exists() and f'"changed":["{cases[3]["id"]}"]' in index.replace(": ", ":")
     (apart,) = re.findall(rf'"{cases[4]["id"]}": ?\[([^]]*)\]', index)
     assert {re.sub(":paraphrase:.*", "", role) for role in json.loads(f"[{apart}]")} == {"part:1"}, "only this part"
+    wrong = {row["case"]: [row["role"]] for row in rows if row["outcome"] == "invalid"}
+    assert json.loads(re.findall(r'"wrong": ?(\[.*?\}\])', index)[0]) == [{}, wrong], "as its paper counts them"
     first, second = (re.search(rf">{side}</span> <span[^>]*>([^<]*)<", said) for side in "AB")
     assert first and second and [first[1], second[1]] == [load([r])[0].model for r in (a, b)]
     assert f"{len(cases) - 1} cases are the same in both runs (A has 12, B {len(cases)})" in said
