@@ -17,6 +17,7 @@ from composcope.experiments.cli import main
 from composcope.experiments.figures.catalog import FIGURES
 from composcope.experiments.report import paper as report_paper
 from composcope.experiments.report.headline import tables
+from composcope.experiments.report.landing import PATCHED, SAYS
 from composcope.experiments.report.paper import (
     FAILED,
     NONE,
@@ -115,6 +116,8 @@ def test_the_table_has_the_declared_claims_and_the_file_the_exploratory_ones_too
     assert later.count(" \\\\\n") - 1 == len(declared) < len(rows)
     assert {r["claim"].split(":")[0] for r in declared if r["badge"] != "counted"} == {"lookback", "min-k"}
     assert any("the ratio" in r["claim"] for r in rows) and "the ratio" not in text
+    assert f"{len(rows) - len(declared)} exploratory contrasts" in text
+    assert "−" not in (texts / "claims.csv").read_text() and "[-" in (texts / "claims.csv").read_text(), "for programs"
 
 
 def test_a_claim_and_its_table_say_what_a_rate_leaves_out_and_its_range_with_that(
@@ -127,7 +130,8 @@ def test_a_claim_and_its_table_say_what_a_rate_leaves_out_and_its_range_with_tha
     (folder / "metrics.json").write_text(json.dumps(counted))
     said = "7 ungraded: with them 25.0\u00a0% to 75.0\u00a0%"
     runs = load([folder])
-    assert {r["claim"]: r["why"] for r in claims(runs)}["whole right"] == said
+    (whole,) = (r for r in claims(runs) if r["claim"] == "whole right")
+    assert (whole["why"], whole["n"]) == (said, rate["n"])
     assert f"; {said})" in _in_a_cell(tables(runs)[0]["rows"][0]["cells"][2])
     texts = [p.read_text() for p in write([folder], tmp_path / "paper") if p.name in ("tables.tex", "claims.tex")]
     assert ["7 ungraded: with them 25.0" in text for text in texts] == [True, True]
@@ -178,7 +182,8 @@ def test_what_patching_found_is_a_claim(synthetic: ModuleType, tmp_path: Path) -
             for control, layer, value in (("random", 0, 0.2), ("random", 1, 0.5), ("noise", 1, 0.9))]  # fmt: skip
     synthetic.write_probe(folder / "probes" / "patching", "patching", rows, {}, {})
     (claim,) = (row for row in claims(load([folder])) if row["claim"].startswith("patching"))
-    assert claim["declared"] and claim["value"] == "0.5" and "minus matched" not in claim["claim"]
+    assert claim["declared"] and claim["value"] == "0.5"
+    assert claim["claim"] == f"patching: {SAYS[PATCHED]}, largest at layer 1"
 
 
 def test_every_number_of_the_headline_tables_is_a_claim(synthetic: ModuleType, tmp_path: Path) -> None:

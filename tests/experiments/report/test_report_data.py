@@ -21,6 +21,7 @@ from composcope.experiments.report import comparison, landing, pictures, section
 from composcope.experiments.report.sections import number_text
 from composcope.experiments.run.compare import compare_runs, differing_settings
 from composcope.experiments.run.reader import ProbeData, RunData, load
+from composcope.experiments.run.schema import Manifest
 from composcope.files import finite
 from composcope.probes.catalog import PROBES
 from composcope.probes.verdicts import MATCHED
@@ -260,6 +261,8 @@ def test_a_live_page_keeps_the_one_before_and_is_written_only_when_a_file_change
             pages.draw(number, name)
     pages.draw(1, "outcomes")
     assert drawn == [("outcomes", "3"), ("outcomes", "4")]
+    (tmp_path / "validity.json").write_text("{}")  # of the run's study
+    assert [pages.refresh(), pages.refresh()] == [True, False]
 
 
 @pytest.mark.parametrize("name", ["outcomes", "my_Figure", "eine Übersicht"])
@@ -340,6 +343,9 @@ def test_notes_that_all_runs_share_are_said_once_and_others_with_their_run() -> 
     assert sections.probe_notes([*runs, run("c", None)], "p") == ["a, b: settings: k = 0.2", "a: w", "c: did not run"]
     assert sections.probe_notes(runs[1:], "p") == ["b: settings: k = 0.2"]
     assert sections._flat({"a": {"b": 1, "c": None}, "d": [1, {"e": 2}]}) == "a: (b: 1), d: (1; e: 2)"
+    made = {"identity": {"model": "m"}, "numerics": {"tf32": False}, "run": "r", "command": "c", "versions": {}}
+    assert sections.provenance_rows(bare_run(manifest=Manifest(**made))) == [
+        ("identity", "model: m"), ("numerics", "tf32: False")]  # fmt: skip
     taken: set[str] = set()
     assert [sections._anchor(n, taken) for n in ("A b!", "a-b", "!")] == ["probe-a-b", "probe-a-b-2", "probe-other"]
 
@@ -347,6 +353,7 @@ def test_notes_that_all_runs_share_are_said_once_and_others_with_their_run() -> 
 def test_columns_stand_in_reading_order_and_ends_of_intervals_inside_their_value() -> None:
     row = {"note": "x", "p": 0.1, "n": 3, "value": 1, "low": 0, "high": 2, "own": 1, "quantity": "q", "group": None}
     assert sections._columns([row]) == (["quantity", "own", "n", "value", "note"], ["p"])
+    assert sections._columns([{"quantity": "q", "low": 0, "high": 2}]) == (["quantity", "low", "high"], [])
     data = ProbeData("p", (), {"a": np.zeros((2, 3)), "b": np.zeros(())}, axes={"a": ("layer", "head")})
     assert sections._tensors("m", data) == [("m", "a", "layer 2 × head 3"), ("m", "b", "one number")]
     short = ProbeData("p", (), {"a": np.zeros((2, 3))}, axes={"a": ("layer",)})
