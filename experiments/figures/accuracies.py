@@ -1,13 +1,13 @@
 """Figures of accuracies: of steps and whole with their gaps, by scaffolds, extra context, way of asking and skill."""
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ...evaluation.metrics import span
+from ...evaluation.graded import role_order
+from ...evaluation.metrics import Metric, span
 from ...evaluation.protocols import counting
 from ...evaluation.protocols.base import about
 from ...evaluation.protocols.reasoning_gap import code_gain
@@ -160,8 +160,8 @@ def step_gains(a: RunData, b: RunData) -> list[Row]:
     same = shared_cases(a, b)
     pairs = counting.paired(same.of(counted_rows(a)), same.of(counted_rows(b)))
     steps = about(a.protocol).two_steps
-    roles = sorted({r for x, _ in pairs for r in x.rows if steps and r.startswith("part:") and r.count(":") == 1})
-    found = {role: counting.gain(pairs, role, {}, a.seed) for role in (*roles[:2], "whole")}
+    asked = {r for x, _ in pairs for r in x.rows if steps and r.startswith("part:") and r.count(":") == 1}
+    found = {role: counting.gain(pairs, role, {}, a.seed) for role in (*sorted(asked, key=role_order), "whole")}
     named = {role: "whole" if role == "whole" else f"step {int(role.split(':')[1]) + 1}" for role in found}
     return [{"asked": named[role], **{k: getattr(m, k) for k in _OF_A_GAIN}} for role, m in found.items() if m]
 
@@ -272,14 +272,13 @@ def gap_slopes(runs: Sequence[RunData]) -> Drawing:
 @figure("gap-scatter", "The whole against independent steps", GAP, "behavior", 10)
 def gap_scatter(runs: Sequence[RunData]) -> Drawing:
     """The whole against the geometric mean of the steps, with y = x^2 (Compositional GSM, Fig. 1)."""
-    chosen = having(runs, "step:0", "step:1", "composition")
+    chosen = [r for r in having(runs, "step:0", "composition") if len(steps_of(r)) == 2]
     names = labels(chosen)
     rows = []
     for run in chosen:
-        first, second, whole = (run.one(m) for m in ("step:0", "step:1", "composition"))
-        if first and second and whole and None not in (first.value, second.value, whole.value):
-            root = math.sqrt((first.value or 0) * (second.value or 0))
-            rows.append({**point(run, names[run.path], whole), "root_s1_s2": root, "x": root, **_root_interval(run)})
+        if (whole := run.one("composition")) and (root := _root(run)).value is not None:
+            about = {"root_s1_s2": root.value, "x": root.value, "x_low": root.low, "x_high": root.high, "n_x": root.n}
+            rows.append({**point(run, names[run.path], whole), **about})
     need(rows, "No run here has accuracies on two steps and on the whole.")
     fig, ax = style.one_panel(4.4, 4.2)
     grid = [i / 50 for i in range(51)]
@@ -292,8 +291,8 @@ def gap_scatter(runs: Sequence[RunData]) -> Drawing:
     return drawn(fig, rows, text, chosen, "{model}")
 
 
-def _root_interval(run: RunData) -> dict[str, Any]:
-    """Bootstrap interval of sqrt(S1 S2) over the cases with both steps judged."""
+def _root(run: RunData) -> Metric:
+    """sqrt(S1 S2) over the cases with both steps judged, with its bootstrap interval."""
     items = counting.items(counted_rows(run))
     steps = [(i, i.truth("part:0"), i.truth("part:1")) for i in items]
     known = [(i, bool(a), bool(b)) for i, a, b in steps if a is not None and b is not None]
@@ -302,9 +301,9 @@ def _root_interval(run: RunData) -> dict[str, Any]:
         return np.sqrt(sums[..., 1] * sums[..., 2]) / sums[..., 0]
 
     seed, columns = run.seed, [(1, a, b) for _, a, b in known]
-    found = counting.statistic("root", columns, root, {}, seed=seed,
-                               clusters=counting.clusters_of([i for i, _, _ in known]))  # fmt: skip
-    return {"x_low": found.low, "x_high": found.high, "n_x": found.n}
+    return counting.statistic(
+        "root", columns, root, {}, seed=seed, clusters=counting.clusters_of([i for i, _, _ in known])
+    )
 
 
 @figure("gaps", "Three gaps on the same answers", GAP, "behavior", 9)

@@ -273,13 +273,22 @@ def _best_cell(found: Found) -> str:
 
 def read_where(found: Found) -> str:
     """Where a probe read, and in how many responses answer slot and prompt end coincide; one sentence per setting."""
-    said: dict[str, list[str]] = {}
-    for _, label, probe in found:
+
+    def where(probe: ProbeData) -> str:
         position = probe.settings.get("position", "prompt-end")
         place = "at the answer slot" if position == "answer-slot" else "at the prompt's end"
         same = probe.settings.get("coincide")
-        text = f"Read {place}" + (f" (the same as the {_OTHER[str(position)]} in {same})" if same else "")
-        said.setdefault(text, []).append(style.plain(label))
+        return f"Read {place}" + (f" (the same as the {_OTHER[str(position)]} in {same})" if same else "")
+
+    return _of_each(found, where)
+
+
+def _of_each(found: Found, say: Callable[[ProbeData], str]) -> str:
+    """What is said of each run's probe; the runs are named where it is not the same of all."""
+    said: dict[str, list[str]] = {}
+    for _, label, probe in found:
+        if text := say(probe):
+            said.setdefault(text, []).append(style.plain(label))
     if len(said) < 2:
         return "".join(f" {text}." for text in said)
     return "".join(f" {', '.join(who)}: {text[0].lower()}{text[1:]}." for text, who in said.items())
@@ -289,8 +298,11 @@ _OTHER = {"answer-slot": "prompt's end", "prompt-end": "answer slot"}
 
 
 def _settings(found: Found, *names: str) -> str:
-    said = {n: found[0][2].settings[n] for n in names if n in found[0][2].settings}
-    return f" Settings: {', '.join(f'{k}={style.plain(v, 40)}' for k, v in said.items())}." if said else ""
+    def stated(probe: ProbeData) -> str:
+        said = [f"{n}={style.plain(probe.settings[n], 40)}" for n in names if n in probe.settings]
+        return f"Settings: {', '.join(said)}" if said else ""
+
+    return _of_each(found, stated)
 
 
 ENDS = {"answer_follows": "follows", "answer_stays": "stays", "answer_elsewhere": "elsewhere"}

@@ -100,7 +100,7 @@ def _cross(ax: Axes, row: Row, i: int) -> None:
     if row.get("x") is None:
         row["drawn"] = "undefined"
         return
-    few, shade = {**row, "n": min(row["n"] or 0, row["n_x"] or 0)}, style.color(i)
+    few, shade = {**row, "n": style.fewest(row)}, style.color(i)
     style.points(ax, [few], [row["x"]], shade, row["model"], size=stacked(i), line=False, marker=style.shape(i))
     row["drawn"] = few["drawn"]
     if row["drawn"] not in ("hollow", "undefined") and None not in (row.get("x_low"), row.get("x_high")):

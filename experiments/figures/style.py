@@ -335,6 +335,11 @@ NAMED = 4
 """The largest number of marks with few cases that a caption names one by one."""
 
 
+def fewest(row: Mapping[str, Any]) -> int:
+    """The number of cases behind a mark; of a mark with a number on each axis, the smaller one."""
+    return min((row[k] or 0 for k in ("n", "n_x") if k in row), default=0)
+
+
 def few_cases(rows: Iterable[dict[str, Any]], name: str, mark: str = "Diamonds") -> str:
     """The caption's list of hollow, marked and undefined values; ``name`` is a format string filled from a row.
 
@@ -343,7 +348,7 @@ def few_cases(rows: Iterable[dict[str, Any]], name: str, mark: str = "Diamonds")
     lists: dict[str, list[str]] = {"hollow": [], "marked": [], "undefined": []}
     for row in rows:
         if row.get("drawn") in lists:
-            lists[row["drawn"]].append(f"{name.format(**row)} (n={row.get('n') or 0})")
+            lists[row["drawn"]].append(f"{name.format(**row)} (n={fewest(row)})")
     words = {
         "hollow": f"{'Hollow, without line or interval' if mark == 'Diamonds' else HATCHED} (n < {HOLLOW_BELOW})",
         "marked": f"{mark} (n < {MARKED_BELOW})",

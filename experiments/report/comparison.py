@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ from ..figures.grouping import labels
 from ..figures.style import signed
 from ..run import write_text
 from ..run.compare import compare_runs
-from ..run.reader import load
+from ..run.reader import RunData, load
 from ..run.shared_cases import shared_cases
-from ..run.summary import metric_line
+from ..run.summary import counted_rows, metric_line
 from . import cases
 from .pictures import remove_scripts, write_script
 from .write import check_own, environment, page_parts
@@ -40,7 +41,7 @@ def write_comparison(a: str | Path, b: str | Path, out: str | Path, found: Mappi
     # One id with two questions counts as two cases: the list keeps them apart, and so the parts that differ.
     both = shared_cases(*runs)
     apart = {c: [r for r in texts.index["roles"] if not both.comparable(c, r)] for c in both.changed_parts}
-    about = {**texts.index, "changed": found["cases"]["changed"], "apart": apart}
+    about = {**texts.index, "changed": found["cases"]["changed"], "apart": apart, "wrong": list(map(_as_wrong, runs))}
     write_script(folder / "data" / "compared", "index", about)
     for name, chunk in texts.files.items():
         write_script(folder / "data" / "compared", name, chunk)
@@ -54,6 +55,15 @@ def write_comparison(a: str | Path, b: str | Path, out: str | Path, found: Mappi
         dropped=len(texts.index["dropped"]),
     )  # fmt: skip
     return write_text(folder / "compare.html", encodable(page))
+
+
+def _as_wrong(run: RunData) -> dict[str, list[str]]:
+    """For each case, the roles whose answer could not be judged and counts as wrong, as the run's paper counts it."""
+    wrong: dict[str, list[str]] = {}
+    for row, counted in zip(run.graded, counted_rows(run), strict=True):
+        if row.outcome != counted.outcome:
+            wrong.setdefault(row.case, []).append(row.role)
+    return wrong
 
 
 def lead(found: Mapping[str, Any], names: Sequence[str]) -> str:
@@ -105,7 +115,7 @@ def _metrics(found: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _metric(row: Mapping[str, Any] | None) -> str:
-    return "not measured" if row is None else metric_line(Metric(**row)).partition(": ")[2]
+    return "not measured" if row is None else metric_line(replace(Metric(**row), group={})).partition(": ")[2]
 
 
 def _left_out(found: Mapping[str, Any]) -> str:

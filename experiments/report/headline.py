@@ -13,7 +13,7 @@ from ..figures.style import HOLLOW_BELOW, MARKED_BELOW, signed
 from ..run.diagnosis import read_diagnosis
 from ..run.folder import INTERVENTIONS
 from ..run.reader import Row, RunData
-from ..run.summary import chance_stated
+from ..run.summary import chance_stated, counted_rows
 
 
 def tables(runs: Sequence[RunData]) -> list[dict[str, Any]]:
@@ -204,6 +204,12 @@ def _clip(value: float | None) -> float | None:
     return None if value is None else round(100 * min(max(value, 0.0), 1.0), 2)
 
 
+def n_unjudged(run: RunData) -> tuple[int, int]:
+    """How many answers could not be judged: those that rates leave out, and those that its paper counts as wrong."""
+    left = sum(row.outcome == "invalid" for row in counted_rows(run))
+    return left, sum(row.outcome == "invalid" for row in run.graded) - left
+
+
 def caveats(runs: Sequence[RunData], validity: Sequence[Row]) -> list[str]:
     """Statements on what the numbers do not show; each is included only where it applies."""
     out = ["A part counts as known if it was answered right when asked alone, in the wordings of these prompts."]
@@ -215,16 +221,18 @@ def caveats(runs: Sequence[RunData], validity: Sequence[Row]) -> list[str]:
         out.append("Intervals are over cases. Each organism was trained once; another training may differ by more.")
     else:
         out.append("Intervals are over cases, with the model and the prompts fixed.")
-    invalid = sum(g.outcome == "invalid" for r in runs for g in r.graded)
     total = sum(len(r.graded) for r in runs)
+    invalid, wrong = map(sum, zip(*(n_unjudged(r) for r in runs), strict=True)) if runs else (0, 0)
     if invalid:
         out.append(
             f"{invalid} of {total} answers could not be graded; rates leave them out, worst-case bounds include them."
         )
+    if wrong:
+        out.append(f"{wrong} of {total} answers could not be graded and count as wrong, as the paper counts them.")
     probed = any(name not in INTERVENTIONS.values() for r in runs for name in r.probe_names)
     if probed:
         out.append(
-            "Probes compare failures with successes matched on family, depth and operation. A difference is an "
+            "Probes compare failures with successes matched on family, depth, operation and length. A difference is an "
             "association; it is not shown to be the cause."
         )
     elif all(read_diagnosis(r.path) is None for r in runs):

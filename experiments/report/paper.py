@@ -26,7 +26,7 @@ from ..run.folder import INTERVENTIONS
 from ..run.reader import Row, RunData, load
 from ..run.summary import diagnosed_failures, n_asked, of_known_parts
 from .causes import UNNAMED
-from .headline import heading, interval, of_column, shown, tables, ungraded
+from .headline import heading, interval, n_unjudged, of_column, shown, tables, ungraded
 from .landing import finding, says
 from .sections import FAILS, counted, ends, number_text, read_validity, tests_of
 
@@ -276,7 +276,8 @@ def methods(runs: Sequence[RunData]) -> list[str]:
     intervals = sorted({str(x.interval) for run in runs for x in run.metrics if x.low is not None and x.interval})
     names_of_probes = dict.fromkeys(name for run in runs for name in run.probe_names)
     probes = [name for name in names_of_probes if name not in INTERVENTIONS.values()]
-    how = ["Answers that could not be judged are left out of the rates."]
+    but = ", except those that count as wrong" * any(n_unjudged(run)[1] for run in runs)
+    how = [f"Answers that could not be judged are left out of the rates{but}."]
     if intervals:
         how.append(f"Intervals are 95 % intervals ({'; '.join(intervals)}).")
     if probes:
@@ -297,10 +298,11 @@ def _asked(run: RunData, called: str) -> str:
     weights, config = str(run.manifest.identity.get("weights") or "")[:12], run.config
     form = f", prompt format {config.format}" if config and config.format else ""
     how = f" (prompting {config.prompting or 'as the tokenizer has it'}{form}, seed {run.seed})" if config else ""
-    invalid = sum(g.outcome == "invalid" for g in run.graded)
+    invalid, wrong = n_unjudged(run)
+    as_wrong = f", of which {wrong} count as wrong" if wrong else ""
     model = "" if called == run.model else f"{run.model}, "
     return (
         f"{called} ({model}weights {weights or 'unstated'}) was asked {n_asked(run)} of "
-        f"{run.benchmark} with the protocol {run.protocol}{how}; {invalid} of {len(run.graded)} answers could not be "
-        "judged."
+        f"{run.benchmark} with the protocol {run.protocol}{how}; {invalid + wrong} of {len(run.graded)} answers could "
+        f"not be judged{as_wrong}."
     )

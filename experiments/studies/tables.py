@@ -17,6 +17,7 @@ from ...evaluation import dependence
 from ...evaluation.graded import Graded
 from ...evaluation.metrics import Metric, span
 from ...evaluation.protocols import counting
+from ...evaluation.protocols.base import about
 from ...evaluation.protocols.compare import compare
 from ...evaluation.statistics import Interval, holm
 from ..run.single_cases import CaseValue, read_values
@@ -169,9 +170,6 @@ def tests(study: Study) -> list[Row]:
     return rows
 
 
-_STEPS = {"part:0": "step:0", "part:1": "step:1", "whole": "composition"}
-
-
 def pairs(study: Study) -> list[StudyTable]:
     """The tables of a study's pairs: accuracies, the gap, and for double-gate runs the three channels."""
     rows = [row for pair in study.spec.pairs for data in study.data for row in _pair_rows(study, pair, data)]
@@ -203,18 +201,32 @@ def differences(a: StudyRun, b: StudyRun, seed: int = 0) -> list[Metric]:
     """A - B of accuracies and gaps, or channels of double-gate runs. Raises ``InputError`` for no shared case."""
     if a.run.protocol == b.run.protocol == "double-gate":
         return list(compare(counted_rows(a.run), counted_rows(b.run), {**b.run.cases, **a.run.cases}, seed).metrics)
-    return gains(counted_rows(a.run), counted_rows(b.run), seed)
+    return gains(counted_rows(a.run), counted_rows(b.run), seed, about(a.run.protocol).two_steps)
 
 
-def gains(a: Sequence[Graded], b: Sequence[Graded], seed: int = 0) -> list[Metric]:
-    """``pair_gain`` of each step and of the whole, and ``pair_gap``: the difference of comp - S1 * S2."""
+def gains(a: Sequence[Graded], b: Sequence[Graded], seed: int = 0, steps: bool = True) -> list[Metric]:
+    """``pair_gain`` of each step and of the whole, and ``pair_gap``: the difference of comp - the product of the steps.
+
+    Without ``steps``, only that of the whole: sub-tasks of cases that are split up differently are not the same steps.
+    A step that a case does not have counts as right, as in ``independence_gap``.
+    """
     pairs = counting.paired(a, b)
     clusters = counting.clusters_of([x for x, _ in pairs])
-    made = [counting.gain(pairs, role, {"quantity": quantity}, seed) for role, quantity in _STEPS.items()]
+    n_steps = max((x.n_parts for x, _ in pairs), default=0) if steps else 0
+    asked = {**{f"part:{i}": f"step:{i}" for i in range(n_steps)}, "whole": "composition"}
+    made = [counting.gain(pairs, role, {"quantity": quantity}, seed) for role, quantity in asked.items()]
     found = [metric for metric in made if metric]
-    table = [[side.truth(r) for side in pair for r in ("whole", "part:0", "part:1")] for pair in pairs]
+    counts = [max(x.n_parts, y.n_parts) for x, y in pairs]
+    table = [
+        [
+            t
+            for side in pair
+            for t in (side.truth("whole"), *(i >= n or side.truth(f"part:{i}") for i in range(n_steps)))
+        ]
+        for pair, n in zip(pairs, counts, strict=True)
+    ]
     known = [i for i, row in enumerate(table) if None not in row]
-    if known and all(x.n_parts >= 2 for x, _ in pairs):
+    if known and steps and min(counts) >= 2:
         found.append(_gap_difference([table[i] for i in known], len(table) - len(known), clusters, known, seed))
     return found
 
@@ -223,16 +235,19 @@ def _gap_difference(
     rows: Sequence[Sequence[Any]], n_invalid: int, clusters: Sequence[Any] | None, known: Sequence[int], seed: int
 ) -> Metric:
     columns = [(1.0, *(float(bool(v)) for v in row)) for row in rows]
+    half = len(rows[0]) // 2
 
     def of_rates(r: np.ndarray) -> np.ndarray:
-        return (r[..., 0] - r[..., 1] * r[..., 2]) - (r[..., 3] - r[..., 4] * r[..., 5])
+        a, b = r[..., :half], r[..., half:]
+        return (a[..., 0] - a[..., 1:].prod(-1)) - (b[..., 0] - b[..., 1:].prod(-1))
 
     def gap(s: np.ndarray) -> np.ndarray:
         return of_rates(s[..., 1:] / s[..., :1])
 
     own = None if clusters is None else [clusters[i] for i in known]
-    note = "(whole - S1*S2) of A - that of B"
-    others = [(1, *row) for row in product((0, 1), repeat=6)]
+    note = "(whole - product of the steps) of A - that of B"
+    ends = product((0, 1), repeat=4)  # all steps right or all wrong: the gap rises or falls with each of them
+    others = [(1, w_a, *[s_a] * (half - 1), w_b, *[s_b] * (half - 1)) for w_a, s_a, w_b, s_b in ends]
     return counting.statistic(
         "pair_gap",
         columns,

@@ -48,8 +48,10 @@
 
     function show(limit = PAGE) {
       const said = (r, side) => (r.sides[side] ? r.sides[side].outcome(chosen.role) : null);
+      // What a paper counts as wrong is wrong here, too, as in the tables above.
+      const counted = (r, side) => (said(r, side) === "invalid" && (own(index.wrong[side], r.case) || []).includes(chosen.role) ? "incorrect" : said(r, side));
       const apart = (r) => said(r, 0) && said(r, 1) && (own(index.apart, r.case) || []).includes(chosen.role);
-      const found = rows.map((r) => ({ ...r, apart: apart(r), kind: apart(r) ? KINDS[4] : kindOf(said(r, 0), said(r, 1)), said: [said(r, 0), said(r, 1)] }))
+      const found = rows.map((r) => ({ ...r, apart: apart(r), kind: apart(r) ? KINDS[4] : kindOf(counted(r, 0), counted(r, 1)), said: [said(r, 0), said(r, 1)] }))
         .filter((r) => (!chosen.kind || r.kind === chosen.kind) && (!chosen.depth || String(r.any.depth) === chosen.depth) && (!chosen.family || r.any.family === chosen.family)
           && (!chosen.find || `${r.case} ${r.any.question}`.toLowerCase().includes(chosen.find)))
         .sort((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind));

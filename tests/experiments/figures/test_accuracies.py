@@ -38,7 +38,7 @@ def test_statistics_of_figures_take_the_seed_of_the_run_and_what_its_cases_share
     rows = answers(*["1111", "0101", "1011", "0111"], cluster="k")
     run = bare_run(graded=rows, protocol="compositionality-gap")
     accuracies._gains(run, "m")
-    accuracies._root_interval(run)
+    accuracies._root(run)
     accuracies.step_gains(run, run)
     assert len(given) == 5 and {seed for seed, _ in given} == {7}
     assert all(clusters is not None and [*map(str, clusters)] == ["k0", "k0", "k1", "k1"] for _, clusters in given)
@@ -66,7 +66,7 @@ def test_two_runs_of_one_model_are_a_pair_named_by_their_folders() -> None:
 def test_only_steps_are_paired_and_other_wordings_are_not() -> None:
     rows = answers("11111", "01011", roles="part:0 part:0:paraphrase:0 part:1 part:2 whole")
     run = bare_run(graded=rows, protocol="compositionality-gap")
-    assert [r["asked"] for r in accuracies.step_gains(run, run)] == ["step 1", "step 2", "whole"]
+    assert [r["asked"] for r in accuracies.step_gains(run, run)] == ["step 1", "step 2", "step 3", "whole"]
     assert [r["asked"] for r in accuracies.step_gains(*(bare_run(graded=rows) for _ in "ab"))] == ["whole"]
 
 
@@ -111,8 +111,10 @@ def test_the_whole_stands_against_the_geometric_mean_of_the_steps_over_the_cases
     graded = answers(*["11?"] * 5, *["101"] * 10, *["1?1"] * 3, *["011"] * 5, roles="whole part:0 part:1")
     run = bare_run(metrics=metrics, graded=graded, protocol="compositionality-gap")
     (row,) = accuracies.gap_scatter.draw([run]).rows
-    assert (row["x"], row["value"], row["n_x"]) == (pytest.approx(0.5), 0.4, 15), "not 0.625, the mean of the steps"
-    assert 0 < row["x_low"] < (5 / 15) ** 0.5 < row["x_high"] < 1, "5 of 15 first steps and all second ones"
+    assert (row["value"], row["n_x"]) == (0.4, 15) and row["x"] == row["root_s1_s2"] == pytest.approx((5 / 15) ** 0.5)
+    assert 0 < row["x_low"] < row["x"] < row["x_high"] < 1, "5 of 15 first steps and all second ones"
+    three = bare_run(metrics=[*metrics, Metric("step:2", n=20, value=1.0)], graded=graded)
+    assert [r["run"] for r in accuracies.gap_scatter.draw([run, three]).rows] == [run.name], "the curve is of two steps"
 
 
 def test_a_gain_is_relative_to_the_usual_way_and_a_pair_is_a_minus_b() -> None:

@@ -38,9 +38,10 @@ def test_the_caption_of_heads_names_the_largest_difference_with_its_adjusted_p()
     assert mechanism._best_cell(found) == (
         " Largest difference relative to its spread, model: layer 2, head 5, -0.125 (adjusted p=0.25)."
     )
-    settings = {"rule": "reference", "t": 0.2, "v": 20, "u": None}
-    said = mechanism._settings([(None, "m", ProbeData("neurons", (), settings=settings))], "rule", "t", "v", "w")  # type: ignore[list-item]
-    assert said == " Settings: rule=reference, t=0.2, v=20."
+    settings = {"rule": "reference", "t": 0.2, "v": 20}
+    runs: Any = [(None, f"m{i}", ProbeData("neurons", (), settings={**settings, "u": u})) for i, u in enumerate("xxy")]
+    assert mechanism._settings(runs, "rule", "t", "v", "w") == " Settings: rule=reference, t=0.2, v=20."
+    assert mechanism._settings(runs, "u") == " m0, m1: settings: u=x. m2: settings: u=y."
 
 
 def test_rows_by_kind_leave_out_comparisons_and_other_groups(synthetic: ModuleType, tmp_path: Path) -> None:

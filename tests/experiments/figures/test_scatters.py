@@ -85,6 +85,7 @@ def test_a_cross_has_intervals_only_where_both_of_its_values_have_enough_cases(
                            "n": n, "n_x": n_x}  # fmt: skip
     scatters._cross(ax, row, 0)
     assert (row["drawn"] != "hollow") is drawn and row["n"] == n
+    assert (f"m (n={min(n or 0, n_x)})" in style.few_cases([row], "{model}")) is (row["drawn"] != "solid")
     spans = [tuple(zip(*line.get_xydata(), strict=True)) for line in ax.lines if len(line.get_xdata()) == 2]  # type: ignore[arg-type]
     assert [((0.2, 0.5), (0.7, 0.7)) in spans, ((0.4, 0.4), (0.6, 0.9)) in spans] == [bool(bars)] * 2
     scatters._cross(ax, unknown := {**row, "x": None}, 0)

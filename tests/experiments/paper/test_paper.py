@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from composcope.errors import InputError
+from composcope.evaluation.graded import Graded
 from composcope.experiments.cli import main
 from composcope.experiments.figures.catalog import FIGURES
 from composcope.experiments.report import paper as report_paper
 from composcope.experiments.report.headline import tables
+from composcope.experiments.report.landing import PATCHED, SAYS
 from composcope.experiments.report.paper import (
     FAILED,
     NONE,
@@ -114,6 +116,8 @@ def test_the_table_has_the_declared_claims_and_the_file_the_exploratory_ones_too
     assert later.count(" \\\\\n") - 1 == len(declared) < len(rows)
     assert {r["claim"].split(":")[0] for r in declared if r["badge"] != "counted"} == {"lookback", "min-k"}
     assert any("the ratio" in r["claim"] for r in rows) and "the ratio" not in text
+    assert f"{len(rows) - len(declared)} exploratory contrasts" in text
+    assert "−" not in (texts / "claims.csv").read_text() and "[-" in (texts / "claims.csv").read_text(), "for programs"
 
 
 def test_a_claim_and_its_table_say_what_a_rate_leaves_out_and_its_range_with_that(
@@ -126,7 +130,8 @@ def test_a_claim_and_its_table_say_what_a_rate_leaves_out_and_its_range_with_tha
     (folder / "metrics.json").write_text(json.dumps(counted))
     said = "7 ungraded: with them 25.0\u00a0% to 75.0\u00a0%"
     runs = load([folder])
-    assert {r["claim"]: r["why"] for r in claims(runs)}["whole right"] == said
+    (whole,) = (r for r in claims(runs) if r["claim"] == "whole right")
+    assert (whole["why"], whole["n"]) == (said, rate["n"])
     assert f"; {said})" in _in_a_cell(tables(runs)[0]["rows"][0]["cells"][2])
     texts = [p.read_text() for p in write([folder], tmp_path / "paper") if p.name in ("tables.tex", "claims.tex")]
     assert ["7 ungraded: with them 25.0" in text for text in texts] == [True, True]
@@ -156,14 +161,16 @@ def test_a_run_is_told_with_its_weights_and_how_many_of_its_answers_could_not_be
     config = SimpleNamespace(format="cot", prompting="chat")
     run: Any = SimpleNamespace(
         model="m-7b", manifest=SimpleNamespace(identity={"weights": "0123456789abcdef"}), config=config, seed=5,
-        benchmark="d4v2", protocol="double-gate", cases=dict.fromkeys("abc"),
-        graded=[SimpleNamespace(case=c, outcome=o) for c, o in zip(
+        benchmark="d4v2", protocol="double-gate", cases=dict.fromkeys("abc"), counted=None,
+        graded=[Graded(c, "whole", o) for c, o in zip(
             "abcca", ("correct", "incorrect", "abstained", "invalid", "invalid"), strict=True)],
     )  # fmt: skip
     said = _asked(run, "M")
     for fact in ("M (m-7b, weights 0123456789ab)", "3 cases of d4v2", "protocol double-gate", "prompting chat", "cot",
-                 "seed 5", "; 2 of 5 answers"):  # fmt: skip
+                 "seed 5", "; 2 of 5 answers could not be judged."):  # fmt: skip
         assert fact in said
+    strict = SimpleNamespace(**{**vars(run), "counted": SimpleNamespace(compat="stad")})
+    assert "; 2 of 5 answers could not be judged, of which 2 count as wrong." in _asked(strict, "M")  # type: ignore[arg-type]
     bare = _asked(SimpleNamespace(**{**vars(run), "config": None, "graded": []}), "m-7b")  # type: ignore[arg-type]
     assert "m-7b (weights" in bare and "seed" not in bare and "; 0 of 0 answers" in bare
 
@@ -175,7 +182,8 @@ def test_what_patching_found_is_a_claim(synthetic: ModuleType, tmp_path: Path) -
             for control, layer, value in (("random", 0, 0.2), ("random", 1, 0.5), ("noise", 1, 0.9))]  # fmt: skip
     synthetic.write_probe(folder / "probes" / "patching", "patching", rows, {}, {})
     (claim,) = (row for row in claims(load([folder])) if row["claim"].startswith("patching"))
-    assert claim["declared"] and claim["value"] == "0.5" and "minus matched" not in claim["claim"]
+    assert claim["declared"] and claim["value"] == "0.5"
+    assert claim["claim"] == f"patching: {SAYS[PATCHED]}, largest at layer 1"
 
 
 def test_every_number_of_the_headline_tables_is_a_claim(synthetic: ModuleType, tmp_path: Path) -> None:
@@ -261,10 +269,11 @@ def test_methods_say_model_data_protocol_and_versions_and_what_runs_share_once(
     assert "\n".join(methods(load([run.path for run in runs]))).count("torch ") == 2, "versions that differ"
     assert "compare failures whose parts are all right with" in text
     counted = runs[1].path / "metrics.json"
-    counted.write_text(counted.read_text().replace("double-gate", "scaffolding"))
-    assert "compare failures with" in "\n".join(methods(load([run.path for run in runs]))), (
-        "parts of a ladder may be wrong"
-    )
+    document = {**json.loads(counted.read_text()), "protocol": "scaffolding", "warnings": ["as (--compat stad)"]}
+    counted.write_text(json.dumps(document))
+    _, how = methods(load([run.path for run in runs]))
+    assert "compare failures with" in how, "parts of a ladder may be wrong"
+    assert "left out of the rates, except those that count as wrong." in how
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,7 @@ def test_an_opened_case_has_each_answer_with_its_outcome_prompt_gold_and_tokens(
             assert (role, cases.OUTCOMES[outcome], repeat) == (g.role, g.outcome, g.repeat)
             ask, said = run.asks[str(g.ask)], run.responses[str(g.ask)]
             wanted = (ask.prompt, said.text, g.answer, g.gold)
+            assert (asked.get("reason") is not None) == (g.reason is not None)
             assert tuple(texts[asked[k]] for k in ("prompt", "response", "read", "gold")) == wanted
             assert [asked.get(k) for k in ("format", "prompting", "finish", "given", "said", "kind")][:5] == [
                 ask.format, ask.prompting, said.finish_reason, said.prompt_tokens, said.response_tokens]  # fmt: skip
@@ -122,6 +123,10 @@ def test_gates_agree_with_the_runs_own_case_sets(synthetic: ModuleType, tmp_path
     in_sets = {case for found in run.case_sets.values() for case in found.ids}
     passed = {c for c, g in found.items() if g == PASSED}
     assert len(passed) > 20 and in_sets >= passed
+    first = min(passed)
+    lost = next(g for g in run.graded if g.case == first and ":paraphrase:" in g.role)
+    run.graded.remove(lost)
+    assert gates(run)[first] == OPEN, "a wording of an atom that was not asked"
 
 
 def test_a_long_question_is_cut_in_the_middle_in_the_list_and_a_long_answer_at_its_end(
@@ -134,6 +139,10 @@ def test_a_long_question_is_cut_in_the_middle_in_the_list_and_a_long_answer_at_i
     assert index["cap"] == cases.CAPS[0], "what fits is not cut in the chunks"
     short = cases.collect(load([tmp_path / "run"]), budget=1).index
     assert short["cap"] == cases.CAPS[-1] and short["dropped"]
+    (whole,) = (chunk := cases.collect(load([tmp_path / "run"]))).files.values()
+    cut = cases.collect(load([tmp_path / "run"]), budget=size_of(whole) - 1).files["cases/0-0"]
+    place, length = cut["cases"][shown["case"]]["question"]
+    assert (cut["texts"][place], length, chunk.index["cap"]) == (text[:300], 500, cases.CAPS[0])
     assert shown["question"].strip("x").strip("y") == " … " and shown["question"][0] + shown["question"][-1] == "xy"
 
 

@@ -42,6 +42,9 @@ def test_the_reason_is_the_most_frequent_cause_with_its_share_of_all_that_were_d
     assert text.startswith(said)
     if shares[0][0] == "format":
         assert f"(each {shares[0][1]} of 8 diagnosed failures: {100 * shares[0][1] / 8:.0f} % [10, 90])" in text
+    if shares[0][0] == "format":
+        found.shares[0].__dict__["high"] = 0.8
+        assert "[" not in causes._because(found), "equally frequent causes with other intervals"
     if shares[0][0] == "bridge-not-computed":
         k = shares[0][1]
         assert f"({k} of 8 diagnosed failures: {100 * k / 8:.0f} % [10, 90]" in text
@@ -107,6 +110,10 @@ def test_probes_that_no_run_has_are_named_with_the_command_for_a_run_that_can_be
     found = causes.missing([run("/a", able), run("/b", able), run("/c", able)])
     assert found is not None and (found.command, found.reason) == (
         "composcope probe /a", "and the same for 2 other runs")  # fmt: skip
+    scaffolds = run("/b", unable)
+    scaffolds.protocol = "scaffolding"
+    found = causes.missing([run("/a", unable), scaffolds])
+    assert found is not None and "no success, so" in found.reason
     found = causes.missing([run("/a", unable)])
     assert found is not None and found.command == "" and "no success with every part right" in found.reason
     assert causes.missing([run("/a", able, *usual)]) is None

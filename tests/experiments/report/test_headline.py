@@ -59,13 +59,28 @@ def test_tables_are_by_protocol_and_benchmark_without_columns_that_no_run_has(
 ) -> None:
     for name, protocol in (("a", "double-gate"), ("b", "double-gate"), ("c", "compositionality-gap")):
         synthetic.make_run(tmp_path / name, n=24, probes=(), protocol=protocol, model=f"org/{name}")
-    found = headline.tables(load([tmp_path]))
+    file = tmp_path / "a" / "metrics.json"
+    counted = json.loads(file.read_text())
+    kept = [m for m in counted["metrics"] if m["metric"] != "double_gate"]
+    file.write_text(json.dumps({**counted, "metrics": kept}))
+    found = headline.tables(runs := load([tmp_path]))
+    at = [name for _, name, _ in found[0]["meanings"]].index("double_gate")
+    assert [row["cells"][at] is None for row in found[0]["rows"]] == [True, False]
+    assert [t["lead"] for t in found] == [headline.lead(runs[:2]), headline.lead(runs[2:])]
     assert [(t["protocol"], [r["run"] for r in t["rows"]]) for t in found] == [
         ("double-gate", ["a", "b"]), ("compositionality-gap", ["c"])]  # fmt: skip
     for table in found:
         assert all(len(row["cells"]) == len(table["columns"]) == len(table["meanings"]) for row in table["rows"])
         assert all(any(row["cells"][i] for row in table["rows"]) for i in range(len(table["columns"])))
     assert found[1]["chance"] == "4\u00a0%"
+
+
+def test_methods_are_those_of_intervals_in_the_tables() -> None:
+    rows = [Metric("press_gap", interval="korn-graubard", low=0.1, high=0.2), Metric("gap", interval="bootstrap"),
+            Metric("quadrant", interval="clopper-pearson", low=0.1, high=0.2)]  # fmt: skip
+    assert [n for n, _ in headline.methods([bare_run(metrics=rows, protocol="compositionality-gap")])] == [
+        "korn-graubard"
+    ]
 
 
 def test_the_chance_level_of_a_table_is_that_of_all_of_its_runs(synthetic: ModuleType, tmp_path: Path) -> None:
@@ -90,6 +105,7 @@ def test_the_chance_level_of_a_table_is_that_of_all_of_its_runs(synthetic: Modul
         ([(5, 20, 2), (0, 0, 26)], "not be judged). Too few cases to say: “m1” has 0 gradable wholes"),
         ([(5, 20, 2)], "“m0” has every part of 20 cases right and still gets 5 of the wholes wrong: 25.0 %"),
         ([(5, 20, 2)], "(2 more cases could not be judged)."),
+        ([(1, 4, 0)], "“m0” has every part of 4 cases right and still gets 1 of the wholes wrong: 25.0 %"),
         ([(15, 20, 0), (5, 20, 0)], "from 25.0 % [8.7, 49.1] of 20 wholes wrong (“m1”) to 75.0 %"),
         ([(15, 20, 0), (5, 20, 0), (1, 4, 3)], "Too few cases to say: “m2” has 4 gradable wholes and 3 others."),
         ([(15, 20, 0), (5, 20, 0), (4, 4, 0)], "to 75.0 %"),
@@ -127,6 +143,12 @@ def test_families_are_named_from_the_fewest_to_the_most_wrong_wholes() -> None:
         ({"graded": [Graded("a", "whole", "invalid"), Graded("b", "whole", "correct")]}, "1 of 2 answers", True),
         *(({"graded": [Graded("b", "whole", o)]}, "could not be graded", False)
           for o in ("correct", "incorrect", "abstained")),
+        *(({"counted": SimpleNamespace(compat=paper), "graded": [Graded("a", "whole", "invalid", reason="no-answer"),
+                                                                 Graded("b", "whole", "invalid", reason="judge-failed"),
+                                                                 Graded("c", "whole", "correct")]}, said, True)
+          for paper, said in (("agentcoma", "2 of 3 answers could not be graded and count as wrong"),
+                              ("collapse", "1 of 3 answers could not be graded and count as wrong"),
+                              ("collapse", "1 of 3 answers could not be graded; rates leave them out"))),
         ({"probe_names": ["min-k"]}, "A difference is an association", True),
         ({}, "No probe ran", True),
         ({"probe_names": ["patching-intervention", "steering"]}, "Probes compare failures", False),

@@ -45,6 +45,7 @@ AddCases = Callable[..., dict[str, Any]]
 def test_the_title_of_a_run_claims_nothing_from_a_few_cases(wrong: int, n: int, says: str) -> None:
     found = landing._gap_title(Metric("press_gap", n=n, count=float(wrong), value=wrong / n if n else None))
     assert says in found and (not n or f"{n} wholes" in found)
+    assert landing._gap_title(Metric("press_gap", n=15, n_invalid=2, count=0.0, value=0.0)).startswith("It composes")
     open_ = landing._gap_title(Metric("press_gap", n=0, n_invalid=4))
     assert open_.startswith("4 cases could not be judged, and no other has every part right")
 
@@ -63,6 +64,7 @@ def test_no_finding_stands_without_n_interval_and_the_probes_own_test(
     runs = load([folder])
     tests = [{"lookback": [{"kind": k} for k in kinds]}]
     page = landing.landings(runs, [origins(runs[0])], tests, described())[0]
+    assert page.n_failures == sum(n for _, n, *_ in page.reasons) < len(origins(runs[0])), "of the failing cases only"
     (finding,) = page.findings
     assert (finding.n, finding.interval, finding.kind, finding.passed) == (12, "[-0.3, -0.1]", "yes", passed)
     folded = landing.main_number(runs[0], page, PROBES["lookback"])  # the heading of its section
@@ -185,6 +187,9 @@ def test_a_finding_in_words_says_what_its_number_is_and_where_it_has_no_interval
         assert ": failures minus successes -0.25" in line
     patched = {**row, "quantity": landing.PATCHED, "group": "donor - random", "layer": 2, "value": 0.5}
     synthetic.write_probe(folder / "probes" / "patching", "patching", [patched], {}, {})
+    row = {"probe": "min-k", "quantity": "q", "question": "?", "verdict": "no", "headline": True}
+    (tmp_path / "validity.json").write_text(json.dumps({"schema": 1, "rows": [row]}))
+    assert [said.endswith("own test: 1 of 1 failed") for said in landing.in_words(RunData(folder))] == [False, True]
     (line,) = (said for said in landing.in_words(RunData(folder)) if said.startswith("patching"))
     assert "largest at layer 2: 0.5 (" in line and "failures minus successes" not in line
 
@@ -218,6 +223,7 @@ def test_probes_are_not_advised_to_a_run_without_enough_to_compare(synthetic: Mo
     shutil.rmtree(folder / "casesets")  # a plugin's protocol that only counts
     (said,) = investigate._findings_in_words(folder)
     assert "CaseSet" in said and "ask more cases" not in said
+    assert "CaseSet" not in landing.lacking(bare_run(path=tmp_path)), "what is not counted has no sets yet"
 
 
 def test_every_probe_of_composcope_has_a_section_of_its_own_and_one_that_only_explores_says_so(
@@ -706,6 +712,7 @@ def test_what_stands_for_patching_is_the_layer_that_repairs_most_beyond_a_random
     counts = [{"group": g, "value": v} for g, v in ((MATCHED, 0.1), (MATCHED, None), ("other", 1))]
     assert landing._explored(counts) == "explored: 1 comparison of failures and successes, none declared as main"
     assert landing._explored(counts[1:]) == ""
+    assert landing._explored([*counts, {"group": UNMATCHED, "value": 0.3}]) == landing._explored(counts)
 
 
 def test_the_page_opens_on_a_wrong_answer_with_the_usual_cause_then_on_one_that_probes_kept(
@@ -713,8 +720,8 @@ def test_the_page_opens_on_a_wrong_answer_with_the_usual_cause_then_on_one_that_
 ) -> None:
     ids = ["none", "judged", "beside", "known", "sweep", "attention", "named", "usual"]
     shares = [SimpleNamespace(cause=cause) for cause in ("undetermined", "lost", "format")]
-    verdicts = [SimpleNamespace(case="named", cause="format"), SimpleNamespace(case="usual", cause="lost"),
-                SimpleNamespace(case="known", cause="undetermined")]  # fmt: skip
+    named = {"named": "format", "usual": "lost", "known": "undetermined", "none": "lost"}
+    verdicts = [SimpleNamespace(case=case, cause=cause) for case, cause in named.items()]
     found = SimpleNamespace(verdicts=verdicts, causes=lambda: shares)
     monkeypatch.setattr(landing, "diagnosed_failures", lambda run: SimpleNamespace(found=found))
     came = {id: Origin("unclear") for id in ids} | {"none": Origin("invalid"), "known": Origin("bridge")}

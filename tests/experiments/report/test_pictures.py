@@ -38,7 +38,9 @@ def test_attention_is_left_out_from_the_last_case_on_and_then_whole_cases() -> N
     assert kept(whole) == ((0, 0), [True] * 4) and kept(whole - 1) == ((1, 0), [True, True, True, False])
     assert kept(2 * size) == ((3, 0), [True, False, False, False])
     assert kept(2 * pictures.size_of(_picture(0, 1000)) // 10) == ((4, 3), [False])
-    entry = pictures._entry("f", _picture(0, 9, sweep_positions=[1]))
+    one_swept = _picture(0, 9, sweep_positions=[1])
+    one_swept["probes"]["patching"].append({"donor": "e", "arrays": {}})
+    entry = pictures._entry("f", one_swept)
     assert entry == {"case": "c0", "file": "f", "group": "failure", "probes": ["lookback", "patching"],
                      "attention": ["whole"], "donor": "d", "sweep": True}  # fmt: skip
     assert pictures._note({"note": "kept for 2", "cases_per_group": 2, "left_out": ["a", "b"]}) == (

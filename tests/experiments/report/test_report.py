@@ -366,6 +366,10 @@ def test_each_run_of_a_report_over_two_studies_is_trusted_by_its_own_study(
         (tmp_path / name / "validity.json").write_text(json.dumps(document))
     synthetic.make_run(tmp_path / "alone" / "run-alone", n=8, probes=("min-k",), model="org/alone")
     runs = load([tmp_path / name for name in ("first", "second", "alone")])
+    (tmp_path / "other" / "first").mkdir(parents=True)
+    same = (tmp_path / "other" / "first" / "validity.json").write_text(json.dumps({"schema": 1, "notes": ["More."]}))
+    named = sections.validities([runs[0], replace(runs[2], path=Path(tmp_path / "other" / "first"))], [])[2]
+    assert same and named == [f"{tmp_path / 'first'}: Of first.", f"{tmp_path / 'other/first'}: More."]
     own, every, notes = sections.validities(runs, [tmp_path / "first"])
     assert [[(r["answer"], r["model"]) for r in rows] for rows in own] == [
         [("yes", "all doses · first")], [("no", "all doses · second")], [("yes", "all doses · first")]]  # fmt: skip
@@ -486,11 +490,17 @@ def test_a_page_has_a_folder_so_a_file_as_its_place_is_refused(
 
 
 def test_figures_of_a_section_are_those_that_declare_it_and_one_that_fails_says_why(
-    monkeypatch: pytest.MonkeyPatch,
+    synthetic: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write: Any = import_module("composcope.experiments.report.write")  # the function of this name hides the module
     for section in ("first", "behavior", "lookback", "optional"):
         assert write._in(section) == [n for n, f in FIGURES.items() if f.section == section] != []
+    run, bare = (synthetic.make_run(tmp_path / n, n=4, probes=(), model=f"org/{n}") for n in ("run", "bare"))
+    (bare / "graded.jsonl").unlink()
+    assert "Runs with nothing to draw: bare." in write._drawn("outcomes", load([run, bare])).caption
+    with monkeypatch.context() as patched, pytest.raises(PermissionError):
+        patched.setattr(write, "_shown", lambda *_: (_ for _ in ()).throw(PermissionError()))
+        write._made("outcomes", [], tmp_path, True)
     broken = replace(FIGURES["outcomes"], draw=lambda runs: 1 / 0)
     monkeypatch.setattr(type(FIGURES), "__getitem__", lambda self, name: broken)
     said = write._drawn("x", [])

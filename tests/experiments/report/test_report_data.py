@@ -21,6 +21,7 @@ from composcope.experiments.report import comparison, landing, pictures, section
 from composcope.experiments.report.sections import number_text
 from composcope.experiments.run.compare import compare_runs, differing_settings
 from composcope.experiments.run.reader import ProbeData, RunData, load
+from composcope.experiments.run.schema import Manifest
 from composcope.files import finite
 from composcope.probes.catalog import PROBES
 from composcope.probes.verdicts import MATCHED
@@ -131,13 +132,13 @@ def test_the_share_of_an_export_is_what_was_counted_of_all_of_it() -> None:
 
 
 def test_two_runs_are_compared_in_their_own_numbers(synthetic: ModuleType) -> None:
-    both, one = synthetic.rate("composition", 30, 40), synthetic.rate("gap", 5, 40, depth=2)
+    both, one = synthetic.rate("composition", 30, 40), synthetic.rate("press_gap", 5, 40, family="a: b", depth=2)
     found = comparison._metrics(
         {"a": {"metrics": [both, one]}, "b": {"metrics": [{**both, "count": 10, "value": 0.25}]}}
     )
-    assert [r["name"] for r in found] == ["composition", "gap depth 2"]
+    assert [r["name"] for r in found] == ["composition", "press_gap family a: b depth 2"]
     assert "75.0 %" in found[0]["a"] and "n=40" in found[0]["a"] and "25.0 %" in found[0]["b"]
-    assert "75.0 %" not in found[0]["b"] and found[1]["b"] == "not measured" != found[1]["a"]
+    assert "75.0 %" not in found[0]["b"] and found[1]["b"] == "not measured" and found[1]["a"].startswith("12.5 %")
     channel = {"metric": "delta_comp", "group": {"per": "fact", "depth_bin": 4}, "n": 9, "interval": "t", "note": None}
     found_channel = comparison._channel({**channel, "value": -0.25, "low": -0.5, "high": None})
     assert (found_channel["where"], found_channel["value"], found_channel["span"]) == ("depth_bin 4", "−25.0", "")
@@ -159,6 +160,10 @@ def test_the_page_of_two_runs_has_their_numbers_side_by_side_and_the_cases_that_
     old.parent.mkdir(parents=True)
     old.write_text(pictures.script("old", {}))
     (own := old.with_name("own.csv")).write_text("mine")
+    counted, graded = b / "metrics.json", (b / "graded.jsonl").read_text().splitlines()
+    counted.write_text(json.dumps({**json.loads(counted.read_text()), "warnings": ["(--compat agentcoma)"]}))
+    rows = [{**json.loads(line), **({"outcome": "invalid"} if i == 1 else {})} for i, line in enumerate(graded)]
+    (b / "graded.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     page = comparison.write_comparison(a, b, tmp_path / "out")
     assert own.read_text() == "mine"
     said, found = spaced(page.read_text(encoding="utf-8")), compare_runs(a, b)
@@ -166,6 +171,8 @@ def test_the_page_of_two_runs_has_their_numbers_side_by_side_and_the_cases_that_
     assert not old.exists() and f'"changed":["{cases[3]["id"]}"]' in index.replace(": ", ":")
     (apart,) = re.findall(rf'"{cases[4]["id"]}": ?\[([^]]*)\]', index)
     assert {re.sub(":paraphrase:.*", "", role) for role in json.loads(f"[{apart}]")} == {"part:1"}, "only this part"
+    wrong = {row["case"]: [row["role"]] for row in rows if row["outcome"] == "invalid"}
+    assert json.loads(re.findall(r'"wrong": ?(\[.*?\}\])', index)[0]) == [{}, wrong], "as its paper counts them"
     first, second = (re.search(rf">{side}</span> <span[^>]*>([^<]*)<", said) for side in "AB")
     assert first and second and [first[1], second[1]] == [load([r])[0].model for r in (a, b)]
     assert f"{len(cases) - 1} cases are the same in both runs (A has 12, B {len(cases)})" in said
@@ -254,6 +261,8 @@ def test_a_live_page_keeps_the_one_before_and_is_written_only_when_a_file_change
             pages.draw(number, name)
     pages.draw(1, "outcomes")
     assert drawn == [("outcomes", "3"), ("outcomes", "4")]
+    (tmp_path / "validity.json").write_text("{}")  # of the run's study
+    assert [pages.refresh(), pages.refresh()] == [True, False]
 
 
 @pytest.mark.parametrize("name", ["outcomes", "my_Figure", "eine Übersicht"])
@@ -334,6 +343,9 @@ def test_notes_that_all_runs_share_are_said_once_and_others_with_their_run() -> 
     assert sections.probe_notes([*runs, run("c", None)], "p") == ["a, b: settings: k = 0.2", "a: w", "c: did not run"]
     assert sections.probe_notes(runs[1:], "p") == ["b: settings: k = 0.2"]
     assert sections._flat({"a": {"b": 1, "c": None}, "d": [1, {"e": 2}]}) == "a: (b: 1), d: (1; e: 2)"
+    made = {"identity": {"model": "m"}, "numerics": {"tf32": False}, "run": "r", "command": "c", "versions": {}}
+    assert sections.provenance_rows(bare_run(manifest=Manifest(**made))) == [
+        ("identity", "model: m"), ("numerics", "tf32: False")]  # fmt: skip
     taken: set[str] = set()
     assert [sections._anchor(n, taken) for n in ("A b!", "a-b", "!")] == ["probe-a-b", "probe-a-b-2", "probe-other"]
 
@@ -341,6 +353,7 @@ def test_notes_that_all_runs_share_are_said_once_and_others_with_their_run() -> 
 def test_columns_stand_in_reading_order_and_ends_of_intervals_inside_their_value() -> None:
     row = {"note": "x", "p": 0.1, "n": 3, "value": 1, "low": 0, "high": 2, "own": 1, "quantity": "q", "group": None}
     assert sections._columns([row]) == (["quantity", "own", "n", "value", "note"], ["p"])
+    assert sections._columns([{"quantity": "q", "low": 0, "high": 2}]) == (["quantity", "low", "high"], [])
     data = ProbeData("p", (), {"a": np.zeros((2, 3)), "b": np.zeros(())}, axes={"a": ("layer", "head")})
     assert sections._tensors("m", data) == [("m", "a", "layer 2 × head 3"), ("m", "b", "one number")]
     short = ProbeData("p", (), {"a": np.zeros((2, 3))}, axes={"a": ("layer",)})

@@ -386,6 +386,10 @@ def test_runs_over_different_case_files_say_what_they_share_and_keep_other_quest
     (b / "cases.jsonl").write_text("".join(json.dumps(c) + "\n" for c in cases))
     graded = [json.loads(line) for line in (b / "graded.jsonl").read_text().splitlines()]
     kept = [row for row in graded if row["case"] != cases[5]["id"] or not row["role"].startswith("part:1")]
+    unjudged = next(row for row in kept if (row["case"], row["role"]) == (cases[0]["id"], "whole"))
+    unjudged["outcome"] = "invalid"
+    counted = b / "metrics.json"
+    counted.write_text(json.dumps({**json.loads(counted.read_text()), "warnings": ["(--compat agentcoma)"]}))
     (b / "graded.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept))
     visit = Visit(browser, report.write_comparison(a, b, tmp_path / "out"))
     visit.page.wait_for_selector("#browser .item")
@@ -400,6 +404,9 @@ def test_runs_over_different_case_files_say_what_they_share_and_keep_other_quest
     assert len(rows) == 2 and all("not asked" in r and "another question under this id" in r for r in rows)
     kinds = visit.page.locator(".list > div").evaluate_all("d => d.map(x => x.dataset.kind)")
     assert kinds == ["not judged in both"] * 2
+    visit.page.fill("[data-filter=find]", cases[0]["id"])
+    (row,) = visit.page.locator(".list > div").evaluate_all("d => d.map(x => [x.dataset.kind, x.innerText])")
+    assert row[0] in ("both wrong", "only A right") and "B INVALID" in row[1].upper(), "as its paper counts it"
     visit.page.fill("[data-filter=find]", cases[1]["id"])
     visit.page.select_option("[data-filter=role]", "part:1")
     (row,) = visit.page.locator(".list > div").evaluate_all("d => d.map(x => [x.dataset.kind, x.innerText])")

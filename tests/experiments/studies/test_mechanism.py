@@ -228,6 +228,15 @@ def test_differences_of_a_pair_are_over_the_cases_of_both_and_the_gap_is_that_of
     assert {m.metric: m.n for m in gains if m.group.get("quantity") != "step:1"} == {"pair_gain": 5}, "z has one part"
     often_a, often_b = ([replace(row, repeat=n) for n in range(3) for row in side] for side in (a, b))
     assert [(m.n, m.value) for m in tables.gains(often_a, often_b)] == [(3 * m.n, m.value) for m in tables.gains(a, b)]
+    three, other = (
+        _answers(part_0=p, part_1="1111", part_2=q, whole="1011") for p, q in (("1011", "1101"), ("1111", "0111"))
+    )
+    (gap,) = (m for m in tables.gains(three, other) if m.metric == "pair_gap")
+    assert gap.value == pytest.approx((3 / 4 - 9 / 16) - (3 / 4 - 3 / 4)), "all three steps"
+    told = {m.group["quantity"] for m in tables.gains(three, other) if m.group}
+    assert told == {"step:0", "step:1", "step:2", "composition"}
+    runs = (run_of("x", graded=some, protocol="scaffolding") for some in (three, other))
+    assert [m.group for m in tables.differences(*runs)] == [{"quantity": "composition"}], "no common steps"
     right = _answers(part_0="111111", part_1="111111", whole="111111")
     (gap,) = (m for m in tables.gains(right, right) if m.metric == "pair_gap")
     other = 1 - 0.025 ** (1 / 6)  # exact upper limit of 0 of 6
