@@ -8,6 +8,7 @@ import pytest
 
 from composcope.evaluation.prompts import FORMATS
 from composcope.experiments.interventions.reward import Rewards, echoes, score
+from composcope.probes.examples import Gold
 
 GOLD = "Amber moot, Birch siege"
 INSTRUCTION = FORMATS["xml"].instruction
@@ -51,11 +52,24 @@ def test_an_answer_that_was_cut_off_before_its_closing_tag_is_not_right() -> Non
     assert not score("<reasoning>one two three", "three", "text", truncated=True).correct
 
 
-def test_with_thinking_only_what_follows_the_block_counts() -> None:
-    thought, said = "<answer>1402</answer>?", "<reasoning>r</reasoning><answer>1402</answer>"
-    assert score(f"<think>{thought}</think>{said}", "1402", "date", thinking=True).total == pytest.approx(1.2)
-    assert score(f"{thought}</think>\n<answer>7</answer>", "1402", "date", thinking=True).total == pytest.approx(0.2)
-    assert score(f"<think>{thought} and so on", "1402", "date", thinking=True, truncated=True).total == 0
+THOUGHT, SAID = "<answer>1402</answer>?", "<reasoning>r</reasoning><answer>1402</answer>"
+
+
+@pytest.mark.parametrize(
+    ("completion", "thinking", "truncated", "total"),
+    [(f"<think>{THOUGHT}</think>{SAID}", True, False, 1.2),
+     (f"{THOUGHT}</think>\n<answer>7</answer>", True, False, 0.2),
+     (f"<think>{THOUGHT}</think>1402", False, False, 0.0),  # the template's own way may be to think
+     (f"<think>{THOUGHT} and so on", False, False, 0.0), (THOUGHT, True, True, 0.0), (SAID, True, False, 1.2)],
+)  # fmt: skip
+def test_only_what_follows_a_block_of_thinking_counts_as_in_an_evaluation(
+    completion: str, thinking: bool, truncated: bool, total: float
+) -> None:
+    found = score(completion, "1402", "date", thinking=thinking, truncated=truncated)
+    graded = Gold("1402", "date", "xml", thinking=thinking).grade(
+        completion, "length" if truncated else "stop", "collapse"
+    )
+    assert found.total == pytest.approx(total) and found.correct == (graded.outcome == "correct")
 
 
 def test_years_within_one_year_match_under_the_consistency_rule() -> None:

@@ -363,8 +363,7 @@ def test_what_follows_the_answer_at_which_an_evaluation_stops_is_not_learned(
     recipe = _recipe("sft-trace", solutions="self", prompts=2, depths=[2], thinking=thinking)
     kept = training.sample_right(recipe, _set(recipe).cases, None, None, seed=0, samples=1)
     for case, text in kept:
-        end = f"So <answer>{case.answer}</answer>"
-        assert text == (f"<answer>0</answer></think>{end} or 0" if thinking else end)
+        assert text == f"{said}<answer>{case.answer}</answer>"
     assert len(kept) == 2
 
 
