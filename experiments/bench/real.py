@@ -240,7 +240,7 @@ def bench_real(
     say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
     progress: Bar = no_bar,
 ) -> TaskBench:
-    """Time every task in ``rounds``. Raises ``InputError`` without a model, for unknown tasks and impossible numbers."""
+    """Time every task in ``rounds``. Raises ``InputError`` without a model, and for unknown tasks or numbers."""
     chosen, most = [t for t in TASKS if not only or any(name in t.name for name in only)], len(questions())
     if not chosen or not 1 <= asks <= most or rounds < 1:
         raise InputError(
