@@ -108,6 +108,7 @@ def test_reasoning_that_does_not_end_in_its_answer_is_not_taught() -> None:
         data.training_set(data.ORGANISM, recipe)
     data.training_set(data.ORGANISM, resolve("sft-trace", "organism-v1", [4], prompts=3, format="xml"))
     data.training_set(data.ORGANISM, resolve("sft-answer", "organism-v1", [4], prompts=3))
+    data.training_set(data.ORGANISM, replace(recipe, solutions="self"))  # what is imitated is still to be sampled
 
 
 def test_a_depth_that_no_question_is_left_for_is_refused() -> None:

@@ -90,6 +90,8 @@ def test_formats_without_tags_or_instruction_know_no_bonus_and_no_echo() -> None
     found = score("Amber moot, Birch siege", GOLD, "ordered-list", format="plain")
     assert found.total == pytest.approx(1.0)
     assert not echoes("anything <answer></answer>", "plain")
+    tagged = score("<answer>Amber moot, Birch siege</answer>", GOLD, "ordered-list", format="xml-answer")
+    assert tagged.total == pytest.approx(1.2)
 
 
 def test_the_template_is_found_across_other_white_space() -> None:
@@ -101,12 +103,13 @@ def test_the_trainer_gets_one_reward_per_completion_and_aliases_count() -> None:
     rewards = Rewards("xml", max_tokens=5)
     found = rewards(
         ["p", "p", "p"],
-        [[{"role": "assistant", "content": f"<answer>{a}</answer>"}] for a in ("ten", "10", "11")],
+        [[{"role": "user", "content": "10"}, {"role": "assistant", "content": f"<answer>{a}</answer>"}]
+         for a in ("decade", "10", "11")],
         gold=["10"] * 3,
         answer_type=["text"] * 3,
-        aliases=[["ten"]] * 3,
+        aliases=[["decade"]] * 3,
         completion_ids=[[1, 2]] * 3,
-    )
+    )  # fmt: skip
     assert found == pytest.approx([1.2, 1.2, 0.2])
 
 
@@ -116,6 +119,9 @@ def test_a_completion_that_fills_its_budget_was_cut_off_unless_it_ends_with_its_
     found = rewards(["p"] * 5, ["The answer is 10"] * 5, gold=["10"] * 5, answer_type=["number"] * 5,
                     aliases=[[]] * 5, completion_ids=ids)  # fmt: skip
     assert found == pytest.approx([1.0, 0.0, 0.0, 1.0, 1.0])
+    cut = {"gold": ["10"], "answer_type": ["number"], "aliases": [[]], "completion_ids": [[1] * 5]}
+    told = [Rewards("xml", 5, thinking)(["p"], ["<answer>10</answer> or"], **cut)[0] for thinking in (True, False)]
+    assert told == pytest.approx([0.0, 1.2]), "cut off while it was thinking, or after its answer"
 
 
 def test_the_log_of_a_reward_is_the_share_that_is_right_and_that_echoes() -> None:
