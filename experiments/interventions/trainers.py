@@ -186,6 +186,7 @@ def export(model: Any, tokenizer: Any, folder: Path, base: str) -> None:
     write_text(path, json.dumps(config, indent=1, sort_keys=True) + "\n")
     (adapter / "README.md").unlink(missing_ok=True)
     plain = model.merge_and_unload()
+    plain.config.use_cache = True  # as every base has it; a trainer switches it off
     plain.save_pretrained(merged)
     tokenizer.save_pretrained(merged)
     for path, name in ((adapter, "adapter"), (merged, "model")):

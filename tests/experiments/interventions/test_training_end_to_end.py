@@ -223,6 +223,8 @@ def test_a_checkpoint_whose_writing_was_cut_off_is_not_continued(
 
 def test_an_adapter_is_put_on_its_own_base_only(traced: training.Trained, tmp_path: Path) -> None:
     merged = trainers.merge(BASE, traced.folder, tmp_path / "merged")
+    configs = {(p / "config.json").read_text() for p in (traced.model, merged)}
+    assert len(configs) == 1, "a plain model folder, without traces of the training"
     one, other = (load_file(p / "model.safetensors") for p in (traced.model, merged))
     assert all(torch.equal(one[name], other[name]) for name in one)
     with pytest.raises(InputError, match="adapter of other weights"):
