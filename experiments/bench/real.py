@@ -120,7 +120,7 @@ def asking(make: Callable[[], list[Ask]], setting: BenchSetting) -> list[Way]:
     few = asks[:SLOW]
     share = len(few) / len(asks)
     plain = one_by_one(engine)
-    alone = f"timed on {len(few)} of {len(asks)}, once"
+    alone = f"timed on {len(few)} of {len(asks)}, once" if share < 1 else ""
 
     def way(name: str, batch: int | None, run: Callable[..., Mapping[int, str]], mine: LocalEngine, *more: int) -> Way:
         some, part, note = (few, share, alone) if batch == 1 else (asks, 1.0, "")
@@ -240,12 +240,12 @@ def bench_real(
     say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
     progress: Bar = no_bar,
 ) -> TaskBench:
-    """Time every task in ``rounds``. Raises ``InputError`` without a model, and for unknown tasks."""
-    chosen = [t for t in TASKS if not only or any(name in t.name for name in only)]
-    if not chosen or asks < 1 or rounds < 1:
+    """Time every task in ``rounds``. Raises ``InputError`` without a model, and for unknown tasks or numbers."""
+    chosen, most = [t for t in TASKS if not only or any(name in t.name for name in only)], len(questions())
+    if not chosen or not 1 <= asks <= most or rounds < 1:
         raise InputError(
             f"--only {','.join(only)}, --asks {asks}, --rounds {rounds}: tasks are {'; '.join(t.name for t in TASKS)}, "
-            "numbers at least 1"
+            f"numbers at least 1, and asks at most {most}"
         )
     if lm_eval_python is None:
         say(f"{HARNESS} is left out: {INSTALL}")

@@ -6,7 +6,7 @@ give no tag bonus, and prompts without an instruction have no template to copy.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,11 +48,13 @@ def score(
     """Score one completion against its gold answer.
 
     Abstentions, answers cut off (``truncated``) and completions without an answer are not right. If there are several
-    answers, the first one counts, because the evaluation would have stopped after it. If ``thinking`` is on, only the
-    text after the thinking block counts, as in the evaluation. ``options``: (letter, text) of those of a ``choice``.
+    answers, the first one counts, because the evaluation would have stopped after it. Only the text after a thinking
+    block counts, as in the evaluation, and none if it was cut off inside the block. ``thinking``: the prompt opens the
+    block or asks for it. ``options``: (letter, text) of those of a ``choice``.
     """
-    if thinking:
-        completion = completion.rpartition("</think>")[2] if "</think>" in completion else ""
+    _, closed, answer = completion.rpartition("</think>")
+    inside = not closed and (completion.lstrip().startswith("<think>") or (thinking and truncated))
+    completion = "" if inside else answer
     finish = "length" if truncated else "stop"
     verdict = grade(
         _first_answer(completion, format), finish, gold, answer_type, tuple(aliases), format, "collapse",
@@ -108,21 +110,26 @@ class Rewards:
     __name__ = "composition"
 
     def __init__(
-        self, format: str, max_tokens: int, thinking: bool = False, eos_ids: Collection[int | None] = ()
-    ) -> None:
-        """``eos_ids`` end an answer: one that ends with its last token is not cut off, as in an evaluation."""
+        self, format: str, max_tokens: int, thinking: bool = False, eos_ids: Collection[int | None] = (),
+        read: Callable[[Sequence[int]], str] | None = None,
+    ) -> None:  # fmt: skip
+        """``eos_ids`` end an answer: one that ends with its last token is not cut off, as in an evaluation. ``read``
+        makes text of a completion's token ids, where trl's own text lacks the marks of thinking.
+        """
         self.format, self.max_tokens, self.thinking, self.eos_ids = format, max_tokens, thinking, eos_ids
+        self.read = read
 
     def __call__(self, prompts: Sequence[Any], completions: Sequence[Any], **columns: Any) -> list[float]:
         """One reward per completion; ``columns`` are those of the data set (``trainers.row``) and of trl."""
         n = len(completions)
         ids, options = (columns.get(name) or [()] * n for name in ("completion_ids", "options"))
         questions = columns.get("question") or [None] * n
-        rows = zip(completions, columns["gold"], columns["answer_type"], columns["aliases"], strict=True)
+        texts = map(self.read, ids) if self.read else map(text_of, completions)
+        rows = zip(texts, columns["gold"], columns["answer_type"], columns["aliases"], strict=True)
         how = {"format": self.format, "thinking": self.thinking}
         scores = [
-            score(text_of(c), *about, truncated=self._cut_off(i), options=some, question=asked, **how)
-            for (c, *about), i, some, asked in zip(rows, ids, options, questions, strict=True)
+            score(*about, truncated=self._cut_off(i), options=some, question=asked, **how)
+            for about, i, some, asked in zip(rows, ids, options, questions, strict=True)
         ]
         log = columns.get("log_metric")
         if log is not None and scores:

@@ -134,7 +134,8 @@ def summarize(results: Sequence[Row]) -> list[Row]:
             }
             deltas = [r["delta_comp"].get(str(depth), {}).get("value") for r in rows if "delta_comp" in r]
             found[f"delta_comp {depth}"] = interval([d for d in deltas if d is not None]) | {"of": len(deltas)}
-        found["atoms"] = interval([r["atoms"]["k"] / r["atoms"]["n"] for r in rows if r["atoms"]], 0.0, 1.0)
+        atoms = [r["atoms"] for r in rows if r["atoms"] and r["atoms"]["n"]]
+        found["atoms"] = interval([a["k"] / a["n"] for a in atoms], 0.0, 1.0)
         for key in ("delta_atom", "gain_seen", "gain_held", "ratio"):
             found[key] = interval([r[key] for r in rows if r.get(key) is not None])
         shifts = [r["delta_depth"]["value"] for r in rows if r.get("delta_depth")]

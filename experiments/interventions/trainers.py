@@ -10,12 +10,14 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
 from ...evaluation.case import Case
 from ...evaluation.engines.base import think
+from ...evaluation.engines.text import decode, opens_thinking, special_thinking_marks
 from ..console.printing import Reporter
 from ..models.resolve import resolve_model
 from ..run import read_json, write_text
@@ -97,7 +99,10 @@ def build(
 
     stated = getattr(base.generation_config, "eos_token_id", None)
     ends = {tokenizer.eos_token_id, *([stated] if isinstance(stated, int) else stated or ())}
-    rewards: Any = Rewards(recipe.format, recipe.max_tokens, thinking=bool(recipe.thinking), eos_ids=ends)
+    marks = special_thinking_marks(tokenizer)  # trl leaves them out of its texts
+    read = partial(decode, tokenizer, eos_ids=ends, kept=marks) if marks else None
+    thinking = bool(recipe.thinking) or opens_thinking(tokenizer, recipe.thinking)  # as an evaluation has it
+    rewards: Any = Rewards(recipe.format, recipe.max_tokens, thinking, ends, read)
     batch = batching(recipe.prompts_per_step * recipe.generations, recipe.micro_batch)
     args = GRPOConfig(
         **common, **batch,
@@ -181,6 +186,7 @@ def export(model: Any, tokenizer: Any, folder: Path, base: str) -> None:
     write_text(path, json.dumps(config, indent=1, sort_keys=True) + "\n")
     (adapter / "README.md").unlink(missing_ok=True)
     plain = model.merge_and_unload()
+    plain.config.use_cache = True  # as every base has it; a trainer switches it off
     plain.save_pretrained(merged)
     tokenizer.save_pretrained(merged)
     for path, name in ((adapter, "adapter"), (merged, "model")):

@@ -221,7 +221,7 @@ def sample_right(
         for k in range(samples)
     }  # fmt: skip
     # An answer that was cut off is never used for training, even if it is right; nor is what follows an answer.
-    stops = () if recipe.thinking else FORMATS[recipe.format].stop
+    stops = FORMATS[recipe.format].stop
     texts = {
         (ask.case, ask.repeat): cut_after_stop(response.text, stops)[0].strip()
         for ask, response in engine.answer(list(asks.values()))
@@ -232,8 +232,8 @@ def sample_right(
         drawn = (texts[case.id, k] for k in range(samples) if (case.id, k) in texts)
         for text in drawn:
             graded = score(
-                text, case.answer, case.answer_type, case.aliases, recipe.format, thinking=bool(recipe.thinking),
-                options=case.options, question=case.question,
+                text, case.answer, case.answer_type, case.aliases, recipe.format, options=case.options,
+                question=case.question,
             )  # fmt: skip
             if graded.correct:
                 kept.append((case, text))

@@ -137,6 +137,7 @@ def test_every_way_to_ask_does_the_part_of_the_work_that_it_says_with_the_engine
         *[(HARNESS, str(n), 1, (20, n, {True})) for n in (16, 32, 64)],
     ]
     assert {w.note for w in ways if w.share != 1} == {"timed on 16 of 20, once"}
+    assert {(w.share, w.note) for w in real.asking(real.chat, BenchSetting(engine, None, 16))} == {(1, "")}
 
 
 def test_the_questions_of_the_bench_share_what_their_task_names() -> None:
@@ -246,10 +247,11 @@ def test_answers_are_compared_without_the_blanks_around_them() -> None:
     ("options", "error", "needle"),
     [
         ({"only": ("no such",)}, InputError, "tasks are asking, no common prefix; "),
+        ({"asks": 97}, InputError, "asks at most 96"), ({"rounds": 0}, InputError, "numbers at least 1"),
         ({"model": None}, InputError, "run make real"),
         ({"lm_eval_python": "/nowhere/python"}, ModelError, "--lm-eval-python /nowhere/python: No such file"),
     ],
-)
+)  # fmt: skip
 def test_what_is_missing_is_said_with_what_mends_it(
     options: dict[str, Any], error: type[Exception], needle: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,7 +28,10 @@ def test_published_presets_are_the_published_settings() -> None:
     assert [p.depths for p in (v1, v2, v3, v4)] == [(2, 4), (2, 4, 6), (2, 4, 6), (2, 4, 6, 8)]
     assert [p.prompts for p in (v1, v2, v3, v4)] == [120, 210, 210, 300]
     assert [(p.rank, p.alpha, p.epochs) for p in (v1, v2, v3, v4)] == [(32, 64, 4)] * 2 + [(64, 128, 8)] * 2
-    assert {(p.learning_rate, p.generations, p.beta, p.dropout) for p in (v1, v2, v3, v4)} == {(1e-5, 8, 0.04, 0.05)}
+    same = {"objective": "grpo", "dropout": 0.05, "learning_rate": 1e-5, "schedule": "linear", "warmup": 0.0,
+            "prompts_per_step": 1, "examples_per_step": 8, "micro_batch": 1, "generations": 8, "beta": 0.04,
+            "temperature": 1.0, "max_tokens": 512, "format": "xml", "solutions": "written"}  # fmt: skip
+    assert all({k: p.to_dict()[k] for k in p.to_dict() if k in same} == same for p in (v1, v2, v3, v4))
 
 
 def test_organism_presets_keep_depths_adapters_and_the_ratio_of_epochs() -> None:
@@ -36,6 +39,12 @@ def test_organism_presets_keep_depths_adapters_and_the_ratio_of_epochs() -> None
         small, big = PRESETS[f"organism-{name}"], PRESETS[name]
         assert (small.depths, small.rank, small.alpha) == (big.depths, big.rank, big.alpha)
         assert small.epochs * 2 == big.epochs
+    assert PRESETS["organism-v4"].to_dict() == {
+        "objective": "grpo", "depths": [2, 4, 6, 8], "prompts": 640, "rank": 64, "alpha": 128, "dropout": 0.0,
+        "epochs": 4, "learning_rate": 1e-3, "schedule": "linear", "warmup": 0.05, "prompts_per_step": 4,
+        "examples_per_step": 4, "micro_batch": 64, "generations": 8, "beta": 0.04, "temperature": 1.0,
+        "max_tokens": 100, "format": "plain", "solutions": "written",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -75,6 +84,11 @@ def test_what_cannot_be_is_refused_by_name(call: object, said: str) -> None:
         call()  # type: ignore[operator]
 
 
+def test_the_least_that_is_possible_is_taken() -> None:
+    least = resolve("grpo", depths=[4, 1, 4], beta=0.0, generations=2, dropout=0.0, max_tokens=1)
+    assert (least.depths, least.beta, least.generations, least.dropout, least.max_tokens) == ((1, 4), 0.0, 2, 0.0, 1)
+
+
 def _case(id: str, a: str, b: str, depth: int = 2, family: str = "f") -> Case:
     parts = tuple(Part(f"When was {x}?", "1", atom=f"year:{x}") for x in (a, b))
     return Case(id, f"{family}: {a} or {b}?", a, parts, family=family, depth=depth)
@@ -108,6 +122,7 @@ def test_reasoning_that_does_not_end_in_its_answer_is_not_taught() -> None:
         data.training_set(data.ORGANISM, recipe)
     data.training_set(data.ORGANISM, resolve("sft-trace", "organism-v1", [4], prompts=3, format="xml"))
     data.training_set(data.ORGANISM, resolve("sft-answer", "organism-v1", [4], prompts=3))
+    data.training_set(data.ORGANISM, replace(recipe, solutions="self"))  # what is imitated is still to be sampled
 
 
 def test_a_depth_that_no_question_is_left_for_is_refused() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from composcope.evaluation.prompts import FORMATS
 from composcope.experiments.interventions.reward import Rewards, echoes, score
+from composcope.probes.examples import Gold
 
 GOLD = "Amber moot, Birch siege"
 INSTRUCTION = FORMATS["xml"].instruction
@@ -51,11 +52,24 @@ def test_an_answer_that_was_cut_off_before_its_closing_tag_is_not_right() -> Non
     assert not score("<reasoning>one two three", "three", "text", truncated=True).correct
 
 
-def test_with_thinking_only_what_follows_the_block_counts() -> None:
-    thought, said = "<answer>1402</answer>?", "<reasoning>r</reasoning><answer>1402</answer>"
-    assert score(f"<think>{thought}</think>{said}", "1402", "date", thinking=True).total == pytest.approx(1.2)
-    assert score(f"{thought}</think>\n<answer>7</answer>", "1402", "date", thinking=True).total == pytest.approx(0.2)
-    assert score(f"<think>{thought} and so on", "1402", "date", thinking=True, truncated=True).total == 0
+THOUGHT, SAID = "<answer>1402</answer>?", "<reasoning>r</reasoning><answer>1402</answer>"
+
+
+@pytest.mark.parametrize(
+    ("completion", "thinking", "truncated", "total"),
+    [(f"<think>{THOUGHT}</think>{SAID}", True, False, 1.2),
+     (f"{THOUGHT}</think>\n<answer>7</answer>", True, False, 0.2),
+     (f"<think>{THOUGHT}</think>1402", False, False, 0.0),  # the template's own way may be to think
+     (f"<think>{THOUGHT} and so on", False, False, 0.0), (THOUGHT, True, True, 0.0), (SAID, True, False, 1.2)],
+)  # fmt: skip
+def test_only_what_follows_a_block_of_thinking_counts_as_in_an_evaluation(
+    completion: str, thinking: bool, truncated: bool, total: float
+) -> None:
+    found = score(completion, "1402", "date", thinking=thinking, truncated=truncated)
+    graded = Gold("1402", "date", "xml", thinking=thinking).grade(
+        completion, "length" if truncated else "stop", "collapse"
+    )
+    assert found.total == pytest.approx(total) and found.correct == (graded.outcome == "correct")
 
 
 def test_years_within_one_year_match_under_the_consistency_rule() -> None:
@@ -76,6 +90,8 @@ def test_formats_without_tags_or_instruction_know_no_bonus_and_no_echo() -> None
     found = score("Amber moot, Birch siege", GOLD, "ordered-list", format="plain")
     assert found.total == pytest.approx(1.0)
     assert not echoes("anything <answer></answer>", "plain")
+    tagged = score("<answer>Amber moot, Birch siege</answer>", GOLD, "ordered-list", format="xml-answer")
+    assert tagged.total == pytest.approx(1.2)
 
 
 def test_the_template_is_found_across_other_white_space() -> None:
@@ -87,12 +103,13 @@ def test_the_trainer_gets_one_reward_per_completion_and_aliases_count() -> None:
     rewards = Rewards("xml", max_tokens=5)
     found = rewards(
         ["p", "p", "p"],
-        [[{"role": "assistant", "content": f"<answer>{a}</answer>"}] for a in ("ten", "10", "11")],
+        [[{"role": "user", "content": "10"}, {"role": "assistant", "content": f"<answer>{a}</answer>"}]
+         for a in ("decade", "10", "11")],
         gold=["10"] * 3,
         answer_type=["text"] * 3,
-        aliases=[["ten"]] * 3,
+        aliases=[["decade"]] * 3,
         completion_ids=[[1, 2]] * 3,
-    )
+    )  # fmt: skip
     assert found == pytest.approx([1.2, 1.2, 0.2])
 
 
@@ -102,6 +119,9 @@ def test_a_completion_that_fills_its_budget_was_cut_off_unless_it_ends_with_its_
     found = rewards(["p"] * 5, ["The answer is 10"] * 5, gold=["10"] * 5, answer_type=["number"] * 5,
                     aliases=[[]] * 5, completion_ids=ids)  # fmt: skip
     assert found == pytest.approx([1.0, 0.0, 0.0, 1.0, 1.0])
+    cut = {"gold": ["10"], "answer_type": ["number"], "aliases": [[]], "completion_ids": [[1] * 5]}
+    told = [Rewards("xml", 5, thinking)(["p"], ["<answer>10</answer> or"], **cut)[0] for thinking in (True, False)]
+    assert told == pytest.approx([0.0, 1.2]), "cut off while it was thinking, or after its answer"
 
 
 def test_the_log_of_a_reward_is_the_share_that_is_right_and_that_echoes() -> None:

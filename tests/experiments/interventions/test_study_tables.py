@@ -95,6 +95,8 @@ def test_intervals_of_rates_are_cut_to_what_is_possible_and_those_of_changes_are
     rows[0]["delta_depth"], rows[1]["delta_depth"] = {"value": -1.0}, {"value": 3.0}
     (found,) = study_tables.summarize(rows)
     assert [(found[k]["low"], found[k]["high"]) for k in ("residual 4", "atoms")] == [(0.0, 1.0)] * 2
+    unknown = [{**rows[0], "atoms": atoms} for atoms in (None, {"k": 0, "n": 0})]  # no fact could be judged
+    assert study_tables.summarize([*rows, *unknown])[0]["atoms"] == found["atoms"]
     half = 12.706204736432095 / math.sqrt(2)  # of two values that differ by their standard deviation times this root
     for key, spread in (("gain_seen", 0.9), ("gain_held", 0.95), ("delta_depth", 4.0)):
         middle, reach = found[key]["value"], half * spread / math.sqrt(2)

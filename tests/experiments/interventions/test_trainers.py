@@ -22,8 +22,10 @@ from composcope.model_loading import load
 pytestmark = pytest.mark.skipif(not (find_spec("trl") and find_spec("peft")), reason="extra train is not installed")
 
 
-@pytest.mark.parametrize("objective", ["sft-answer", "grpo"])
-def test_the_loss_is_on_the_answer_alone_and_the_seed_is_the_users(objective: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("objective", "opened"), [("sft-answer", False), ("grpo", False), ("grpo", True)])
+def test_the_loss_is_on_the_answer_alone_and_the_seed_is_the_users(
+    objective: str, opened: bool, tmp_path: Path
+) -> None:
     base, tokenizer = load(str(weights.path("control")), device="cpu")
     recipe = resolve(
         objective, "organism-v1", prompts=4, rank=4, alpha=8, generations=2, max_tokens=24, format="plain", beta=0.25
@@ -32,7 +34,10 @@ def test_the_loss_is_on_the_answer_alone_and_the_seed_is_the_users(objective: st
     rows = [trainers.row(recipe, case, data.target(case, recipe), chat=True) for case in cases]
     how = TrainerOptions(seed=7, device="cpu")
     base.generation_config.eos_token_id = [5, 6]
-    recipe = replace(recipe, thinking=True if objective == "grpo" else None)
+    if opened:
+        tokenizer.chat_template += "<think>"
+        tokenizer.add_special_tokens({"additional_special_tokens": ["</think>"]})
+    recipe = replace(recipe, thinking=True if objective == "grpo" and not opened else None)
     trainer = trainers.build(recipe, base, tokenizer, rows, tmp_path, how, Reporter(quiet=True))
     assert (trainer.args.seed, trainer.args.data_seed) == (7, 7)
     assert trainer.args.learning_rate == recipe.learning_rate
@@ -43,6 +48,9 @@ def test_the_loss_is_on_the_answer_alone_and_the_seed_is_the_users(objective: st
         [rewards] = trainer.reward_funcs
         assert (rewards.format, rewards.max_tokens, rewards.thinking) == ("plain", 24, True)
         assert set(rewards.eos_ids) == {tokenizer.eos_token_id, 5, 6}, "what ends an answer of the base"
+        said = tokenizer("So 7</think> 8", add_special_tokens=False).input_ids
+        columns = {"gold": ["8"], "answer_type": ["number"], "aliases": [[]], "completion_ids": [[*said, 6]]}
+        assert rewards(["p"], ["So 7 8" if opened else "So 7</think> 8"], **columns) == [1.0]
         assert (trainer.num_generations, trainer.args.max_completion_length) == (2, 24)
         return
     batch = trainer.data_collator([trainer.train_dataset[0]])
