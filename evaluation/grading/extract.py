@@ -9,7 +9,7 @@ from ...errors import InputError
 from .. import options
 from ..prompts import FORMATS
 from ..text_files import literal
-from . import cues, echo, view
+from . import cues, echo, labels, view
 
 _OPEN, _CLOSE = re.compile(r"<answer(?:\s[^<>]{0,80})?>", re.I), re.compile(r"</answer\s{0,3}>", re.I)
 _BARE = re.compile(r"\W{0,4}(?:\w[\w'-]*+[ \t]?){1,3}[*_)]{0,3}(?:[.!][*_]{0,3}\s*\n|\n\s*\n)(?=\s*\S)")
@@ -28,11 +28,13 @@ PAIR_Q1 = "pair-q1"
 """Extraction of the first answer from an answer to a pair (``prompts.pair_answer``)."""
 CODE = "code"
 """Format of answers that are programs: they are run, and their result is graded."""
-_PAIR_HEAD = re.compile(r"\b(?P<x>X(?:\s+is\b|\s*[=:])|Q1\s+answer\s+is\b\s*:?)\s*", re.IGNORECASE)
+_PAIR_HEAD = re.compile(
+    r"\b(?P<x>X(?:\s+is\b|\s*[=:])|Q1\s+answer\s+is\b\s*:?|answer\s+to\s+Q1\s+is\b\s*:?)\s*", re.IGNORECASE
+)
 """Where an answer to a pair says what X is: "X is 9", "X = 9", "The Q1 answer is 9"."""
 _SENTENCE_END = re.compile(r"\.(?:\s|$)|\n")
-_OPERAND = re.compile(r"[\d*+/×÷·-][ \t]*\Z")
-"""Signs before X that make it an operand ("2 * X = 18"): the number after the equals sign is not the value of X."""
+_OPERAND = re.compile(r"(?:\d|[\w)][ \t]*[*+/×÷·-])[ \t]*\Z")
+"""Signs before X that make it an operand ("2 * X = 18", not "- **X = 18**"): what it equals is not the value of X."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def extract(
         shown, finished, shortened = shown[: following.start()].strip(), True, False
     cut = cut and not finished
     if rule == PAIR_Q1:
-        return _pair_first(shown, cut)
+        return _pair_first(shown, cut, question)
     found = _found(shown, rule, cut, shortened, letters)
     if found.reason == "no-cue" and format == "cot" and question and echo.states(shown, question):
         found = Extracted((shown,))  # no steps, and so no cue below them: the answer alone, in one sentence
@@ -112,7 +114,7 @@ def _of_the_question(shown: str, question: str | None) -> tuple[str, str, str | 
             return "", "", "another-question"
         shown = shown[own.end() :] if own["question"].endswith("?") else shown
     # a completion model that continued with the next question has finished the answer before it
-    shown, later = view.before_next_question(shown)
+    shown, later = view.before_next_question(shown, question)
     if question and not later and (first := _BARE.match(shown)) and echo.asks_again(shown[first.end() :], question):
         shown, later = first[0].strip(), shown[first.end() :]
     shown = echo.after_question(shown, question) if question else shown
@@ -193,9 +195,9 @@ def _cued(text: str, announced: Sequence[cues.Segment], cut: bool, shortened: bo
     return Extracted(tuple(s.text for s in filled), following, cued=True, shortened=late)
 
 
-def _pair_first(text: str, cut: bool) -> Extracted:
+def _pair_first(text: str, cut: bool, question: str | None) -> Extracted:
     """What the response says of X, the last statement first. If a statement has no value ("X is the number of eggs
-    left"), the one before it counts.
+    left"), the one before it counts; if there is none, what stands below the label of Q1.
     """
     heads = list(_PAIR_HEAD.finditer(text))[-cues.MOST :]
     stops = [*(m.start() for m in heads), len(text)][1:]
@@ -207,6 +209,8 @@ def _pair_first(text: str, cut: bool) -> Extracted:
         content = text[m.end() : stop if end is None else end.start()].strip()
         if content and not is_operand and not is_unfinished:
             segments.append(content)
+    if not segments and (below := labels.first_part(text, question)):
+        return Extracted((below,))
     if not segments:
         return Extracted((), reason="truncated" if cut else "no-cue")
     return Extracted(tuple(reversed(segments)), cued=True)

@@ -17,9 +17,9 @@ from ..case import ANSWER_TYPES
 from ..options import in_question
 from ..prompts import ABSTENTION, ANSWER_CUE
 from ..text_files import literal
-from . import booleans, cues, echo, names, statements, text, view
+from . import booleans, cues, echo, labels, names, statements, text, view
 from .comparing import COMPARISONS, is_value
-from .extract import CODE, Extracted, extract, in_lines
+from .extract import CODE, PAIR_Q1, Extracted, extract, in_lines
 from .spellings import has_another_remark, in_figures, in_reply, short_forms
 from .verdicts import Asked, Said, Verdict, undecided
 from .view import plain, visible
@@ -84,6 +84,8 @@ def grade(
         found = extract(response_text, format, finish_reason, letters=letters, question=question)
         if compat is None and found.reason in ("no-cue", "no-answer-tag"):
             found = _declined(response_text) or found
+        if answer_type not in ("list", "ordered-list") and format != PAIR_Q1:
+            found = labels.of_the_last(found, question)
     given = tuple(options) or (in_question(question or "") if answer_type == "choice" else ())
     words = answer_type == "text" and not is_value(gold)  # "twenty degrees Celsius" would lose its unit
     others = (*short_forms(gold), in_reply(gold, question), in_figures(gold) if words else gold)

@@ -22,10 +22,11 @@ GAP = "\n\n\u2026\n\n"
 """Stands where the middle of a long response was left out."""
 
 _NEXT_QUESTION = re.compile(
-    r"\n[ \t]*[#*]{0,4}[ \t]*(?:Main[ \t]+)?(?:Question|Q|User|Human|Problem|Exercise)[ \t]*\d{0,2}[ \t]*[*]{0,3}"
-    r"(?::|(?<=\d)[*]{0,3}(?=\n))",
+    r"\n[ \t]*[#*]{0,4}[ \t]*(?:Main[ \t]+)?(?:Question|Q|User|Human|Problem|Exercise)[ \t]*(?P<n>\d{0,2})"
+    r"[ \t]*[*]{0,3}(?::|(?<=\d)[*]{0,3}(?=\n))",
     re.IGNORECASE,
 )
+_OWN_LABEL = re.compile(r"^[ \t]*Q(\d)[ \t]*:", re.MULTILINE)
 _CHAT_MARKS = re.compile(
     r"(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>)\s*(?:assistant|model)\b(?:<\|end_header_id\|>)?"
     r"|<\|?/?(?:im_end|im_start|eot_id|end_of_turn|endoftext|assistant|eos|s)\|?>"
@@ -219,14 +220,33 @@ def asked_for(question: str) -> str | None:
     return found[1].lower() if found else None
 
 
-def before_next_question(text: str) -> tuple[str, str]:
+def labels(question: str | None) -> tuple[str, ...]:
+    """The numbers of the labels in a question, where it has at least two."""
+    found = tuple(_OWN_LABEL.findall(question or ""))
+    return found if len(found) > 1 else ()
+
+
+def _heads_a_part(number: str, rest: str, question: str) -> bool:
+    """Whether a label is one of the question's and heads a part of the answer; ``rest``: what follows it.
+
+    A question behind the label is the next one, unless it is the one that was asked.
+    """
+    line = rest.partition("\n")[0].strip(" *")
+    return number in labels(question) and ("?" not in line or line in question)
+
+
+def before_next_question(text: str, question: str | None = None) -> tuple[str, str]:
     """(the text before the next question that a completion continued with, that question and all after it).
 
-    A response that begins with the question, or with several, has not been answered before it.
+    A response that begins with the question, or with several, has not been answered before it. Labels that the
+    ``question`` has itself ("Q1:") head the parts of its answer.
     """
-    following = _NEXT_QUESTION.search(text)
-    if following and text[: following.start()].strip():
-        return text[: following.start()].strip(), text[following.start() :]
+    for following in _NEXT_QUESTION.finditer(text):
+        if following["n"] and _heads_a_part(following["n"], text[following.end() :], question or ""):
+            continue
+        if text[: following.start()].strip():
+            return text[: following.start()].strip(), text[following.start() :]
+        return text, ""
     return text, ""
 
 

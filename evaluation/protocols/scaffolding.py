@@ -384,14 +384,13 @@ def _failed(s: Scaffolded) -> Truth:
 
 
 def placeholders(judged: Sequence[Scaffolded]) -> list[Metric]:
-    """Of the items solved at k > 0, those solved at the same k with the revealed values blanked (App. E)."""
+    """Of the items with k > 0, those solved at k with the revealed values blanked (App. E); open where not asked."""
     levels = sorted({k for s in judged for k in s.possible if f"placeholder:{k}" in s.item.rows})
     metrics = []
     for level in (None, *levels) if levels else ():
 
         def blanked(s: Scaffolded, k: int, level: int | None = level) -> Truth | Literal["outside"]:
-            role = f"placeholder:{k}"
-            return s.item.truth(role) if role in s.item.rows and level in (None, k) else "outside"
+            return s.item.truth(f"placeholder:{k}") if k > 0 and level in (None, k) else "outside"
 
         outcomes = [over_k(s, blanked) for s in judged]
         group = {} if level is None else {"level": level}

@@ -52,6 +52,39 @@ def test_a_cut_off_last_statement_leaves_the_word_to_the_finished_one_before_it(
     )
 
 
+Q1, Q2 = (
+    "Q1: Tom has 6 boxes of 8 rolls and gives 5 away. How many are left?",
+    "Q2: 27 are added to {}. How many does each of 14 get?",
+)
+PAIR, BOTH = (
+    f"Let X be the answer to Q1.\n{Q1}\nUse X to answer Q2.\n{Q2.format('X')}",
+    f"{Q1}\n{Q2.format(43)}\nAnswer both.",
+)
+CUE = "So the final answer is:"
+LABELED = [
+    (PAIR, f"Q1: 48 - 5 = 43\nQ2: 43 + 27 = 70, 70 / 14 = 5\n{CUE} 5"),
+    (PAIR, f"### Q1\n- Rolls: 48\n\n**X = 43**\n\n### Q2\n- Take X = 43\n\n{CUE} 5"),
+    (PAIR, f"**{Q1}**\n48 - 5 = 43\n**Q2**\n70 / 14 = 5\n{CUE} 5"),
+    (PAIR, f"A1: 6 * 8 = 48. 48 - 5 = 43\nA2: 5\n{CUE}\nQ2: 5\n\nThis is the final answer."),
+    (PAIR, f"**Answer to Q1:** 43 rolls\n\n**Answer to Q2:** 5 rolls\n\n{CUE} 5"),
+    (PAIR, f"X is 43. {CUE} 5\n\nQ1: Ann has 4 pens. How many are left?\nQ2: X and 2 are? X is 9. {CUE} 11"),
+    (PAIR, f"**Step 1: Q1**\nSo 43 are left.\n**Step 2: Q2**\nX + 27 = 70.\n{CUE} X = 43, and the answer to Q2 is 5."),
+    (BOTH, f"Q1: {CUE} 43\n\nQ2: {CUE} 5"),
+    (BOTH, f"**Q1:** 43.\n\n**Q2:** 5.\n\n{CUE}\n\n- **Q1:** 43 rolls\n- **Q2:** 5 rolls"),
+    *((BOTH, f"Q1: 43\nQ2: 5\n{CUE} {both}") for both in (
+        "Q1: 43, Q2: 5", "43 and 5.", "43, 5", "43 for Q1 and 5 for Q2.", "(Q1) 43, (Q2) 5", "1. 43\n2. 5",
+        "The answer to Q1 is 43 and the answer to Q2 is 5.",
+    )),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("question", "reply"), LABELED)
+def test_an_answer_with_the_labels_of_its_question_is_read_below_them(question: str, reply: str) -> None:
+    for format, right, wrong in (("cot", "5", "43"), (PAIR_Q1, "43", "5")):
+        found = [grade(reply, "stop", gold, "number", format=format, question=question) for gold in (right, wrong)]
+        assert [f.outcome for f in found] == ["correct", "incorrect"], format
+
+
 PARTS = (("cart and bread",), ("20", "twenty"))
 
 

@@ -212,7 +212,7 @@ BY_HAND: list[tuple[str, dict[str, Any], tuple[float | None, int, int]]] = [
     ("skill_accuracy", {"skill": "step 0"}, (0, 1, 0)), ("skill_accuracy", {"skill": "z"}, (2, 2, 1)),
     ("scaffold_success", {"level": 1}, (2, 4, 1)), ("scaffold_success", {"level": 2}, (2, 4, 1)),
     ("scaffold_success", {"level": 1, **ODD}, (1, 2, 1)), ("k_positive", LAST, (2, 3, 0)),
-    ("placeholder", {}, (1, 2, 0)), ("placeholder", {"level": 1}, (1, 1, 0)), ("placeholder", {"level": 2}, (0, 1, 0)),
+    ("placeholder", {}, (1, 2, 2)), ("placeholder", {"level": 1}, (1, 1, 2)), ("placeholder", {"level": 2}, (0, 1, 1)),
 ]  # fmt: skip
 
 
