@@ -192,6 +192,7 @@ def test_samples_become_rows_and_a_wrong_verdict_on_the_target_itself_is_reporte
         _sample(4, "Rome", "Oslo", 1.0),
         _sample(5, "13", "12", 0.0),
         _sample(6, "13", "", 0.0),
+        _sample(7, "It is Oslo.", "Oslo", 1.0),
     ]
     path = _lines(tmp_path / "samples_gsm_pairs_2025-01-02T03-04-05.678.jsonl", rows)
     found = read(path, options=Options(model="m"))
@@ -203,9 +204,10 @@ def test_samples_become_rows_and_a_wrong_verdict_on_the_target_itself_is_reporte
         ("gsm_pairs-4", "whole", "correct"),
         ("gsm_pairs-5", "whole", "incorrect"),
         ("gsm_pairs-6", "whole", "incorrect"),
+        ("gsm_pairs-7", "whole", "correct"),
     ]
     assert found.rows[0].depth == 2 and found.rows[0].benchmark == "gsm_pairs"
-    assert [s and s.golds for s in found.stored][4:] == [("Oslo",), ("12",), None], "an empty target is no gold answer"
+    assert [s and s.golds for s in found.stored][4:7] == [("Oslo",), ("12",), None], "an empty target is no gold answer"
     assert {k: getattr(found.rows[0], k) for k in ABOUT} == ABOUT
     assert [(c["where"], c["stored"], c["recomputed"]) for c in found.contradictions] == [
         (f"{path}:2", 0.0, 1),
