@@ -227,7 +227,7 @@ def test_evaluated_records_become_graded_rows_in_both_shapes(tmp_path: Path) -> 
         "decomposition_evaluation": ["12", "9"],
         "decomposition_score": {"decomposition": [1, 0]},
         "scaffolding_evaluation": ["10"],
-        "scaffolding_score": [1],
+        "scaffolding_score": {"scores": [1]},
     }
     broken = {**RECORD, "evaluation": "?", "evaluation_score": -1}
     found = read_stad_results(_file(tmp_path, solved, failed, broken), Options(model="m"))

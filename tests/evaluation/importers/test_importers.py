@@ -96,13 +96,15 @@ def test_contradictions_are_named_row_by_row_with_what_they_should_be(bamboogle:
 
 def test_of_a_file_without_returned_responses_the_cut_out_answer_is_held_against_the_verdict(tmp_path: Path) -> None:
     sub = {k: v for k, v in _sub(True, True, True).items() if not k.endswith("_returned")}
-    sub |= {"Q1_pred": "in 1815", "Q2_pred": "and then"}
-    item = {"direct_answer": _answer("The ADA!", True, True), "subquestions_result": sub}
+    sub |= {"Q1_pred": "in 1815", "Q2_pred": "and then", "Q1_gt": ["in that year", "1815"]}
+    direct = _answer("ADA!", True, True, "the Ada")
+    item = {"cot": _answer("Bo", False, False), "direct_answer": direct, "subquestions_result": sub}
     path = tmp_path / "m.json"
     path.write_text(json.dumps({"per_question_results": [item]}))
     found = {c["field"]: (c["stored"], c["recomputed"]) for c in read(path).contradictions}
     assert found["Q2_is_right_CEM"] == (True, False)
     assert not {"Q1_is_right_CEM", "direct_answer.is_right_CEM"} & {*found}
+    assert [r.role for r in read(path).rows] == ["whole:cot", "whole", "part:0", "part:1"]
 
 
 def test_an_unknown_scorer_or_style_is_refused_with_the_known_ones(bamboogle: Path) -> None:

@@ -483,12 +483,12 @@ def test_a_case_has_one_name_whether_its_number_has_a_point_or_not(tmp_path: Pat
 def test_what_a_row_says_about_its_case_counts_and_what_cannot_be_taken_is_kept(tmp_path: Path) -> None:
     about = {"family": 7, "cluster": 3, "atom": "f", "skills": ["s", "t"], "crossed": ["c"], "unknowable": True}
     about |= {"chance": 0.25, "depth_bin": 3}
-    row = {"case": "a", "response": "4", "gold": "4", "depth": 2.0}
+    row = {"case": "a", "response": "4", "gold": "4", "depth": 2.0, "aliases": ["four"]}
     for path in (lines(tmp_path / "m.jsonl", [{**row, **about}]), table(tmp_path / "m.csv", [{**row, **about}])):
         (found,) = read(path).rows
         assert (found.family, found.cluster, found.atom, found.skills) == ("7", "3", "f", ("s", "t")), path
         assert (found.crossed, found.unknowable, found.depth, found.extra) == (("c",), True, 2, {}), path
-        assert (found.chance, found.depth_bin) == (0.25, 3), path
+        assert (found.chance, found.depth_bin, found.gold) == (0.25, 3, "4 | four"), path
     odd = {"family": ["x"], "skills": [1], "chance": 25, "depth_bin": "deep"}
     (kept,) = read(lines(tmp_path / "n.jsonl", [{**row, **odd}])).rows
     assert (kept.family, kept.skills, kept.chance, kept.extra) == (None, (), None, {"source": odd})
