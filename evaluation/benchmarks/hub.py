@@ -54,8 +54,8 @@ _READ = (*DATA_SETS, "2wiki")
 _ABSENT = {
     "compositional-gsm": "is not released; `composcope build compositional-gsm` makes it from GSM8K items with code",
     "composition-collapse": "is not released; make one of its shape with `composcope build temporal` from dated facts",
-    "bamboogle": "with sub-questions is not on the hub; give --data bamboogle:FILE",
-    "multiarith": "with its equations is not on the hub; give --data multiarith:FILE",
+    "bamboogle": "with sub-questions is not on the hub; give --benchmark bamboogle:FILE",
+    "multiarith": "with its equations is not on the hub; give --benchmark multiarith:FILE",
 }
 
 
@@ -135,7 +135,7 @@ def _by_hand(found: DataSet) -> str:
     page = f"https://huggingface.co/datasets/{found.repository}"
     file = found.file or "the split as JSON lines or CSV"
     gate = " (gated: log in there first)" if found.gated else ""
-    return f"or download {file} from {page}{gate} on any machine and give --data {found.reader}:PATH/TO/FILE"
+    return f"or download {file} from {page}{gate} on any machine and give --benchmark {found.reader}:PATH/TO/FILE"
 
 
 def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

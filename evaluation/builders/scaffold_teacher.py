@@ -195,6 +195,8 @@ def marked(reply: str, marker: str) -> Parsed[str]:
     if not places:
         return Parsed(None, f"no {marker!r}")
     value = text[places[-1].end() :].strip().strip("`").strip()
+    if '"' in places[-1].group():  # the quotes are around the marker and the text
+        value = value.removesuffix('"')
     return Parsed(value) if value else Parsed(None, f"nothing after {marker!r}")
 
 

@@ -200,7 +200,7 @@ def _whole(row: Mapping[str, Any], name: str, where: str) -> int | None:
     if value is None:
         return None
     text = _written(value)
-    if isinstance(value, bool) or not text.isdecimal():
+    if not text.isdecimal():
         raise InputError(f"{where}: {name} is {value!r}; give a whole number of at least 0")
     return int(text)
 

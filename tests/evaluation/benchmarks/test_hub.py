@@ -83,7 +83,7 @@ def test_without_the_hub_the_error_says_what_to_download(monkeypatch: pytest.Mon
     said = str(e.value)
     assert "HF_HUB_OFFLINE is set and the cache does not hold it" in said
     assert "download agentcoma_dev.csv from https://huggingface.co/datasets/LisaAlaz/AgentCoMa (gated" in said
-    assert "--data agentcoma:PATH/TO/FILE" in said
+    assert "--benchmark agentcoma:PATH/TO/FILE" in said
 
 
 def test_a_gated_repository_is_told_from_a_missing_network(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +106,7 @@ def test_without_the_package_the_error_says_which_extra(monkeypatch: pytest.Monk
         ("hub:agent", "no such data set; use one of agentcoma, gsm8k"),
         ("hub:compositional-gsm", "is not released; `composcope build compositional-gsm`"),
         ("hub:composition-collapse", "composcope build temporal"),
-        ("hub:bamboogle", "give --data bamboogle:FILE"),
+        ("hub:bamboogle", "give --benchmark bamboogle:FILE"),
         ("hub:cases@a/b", "no reader 'cases'"),
         ("hub:stad@", "the repository is missing"),
     ],

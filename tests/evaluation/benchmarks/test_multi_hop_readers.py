@@ -91,10 +91,11 @@ def test_an_unanswerable_twin_is_unknowable_and_then_paragraphs_are_evidence(tmp
 
 
 def test_a_case_file_behind_a_readers_name_is_said_to_need_none(tmp_path: Path) -> None:
-    path = lines(tmp_path / "c.jsonl", {"id": "c", "question": "q", "answer": "a", "parts": [], "family": "f"})
+    row = {"id": "c", "question": "q", "answer": "a #### b", "parts": [], "family": "f"}
+    path = lines(tmp_path / "c.jsonl", row)
     with pytest.raises(InputError, match=rf"is a case file, which the reader musique is not for; give {path}$"):
         load(f"musique:{path}")
-    assert [case.id for case in load(f"cases:{path}")] == ["c"]
+    assert load(f"cases:{path}") == load(path) == load(f"own:{path}", {"own": read_cases})
 
 
 def test_a_line_without_sub_questions_has_no_parts_and_says_why(tmp_path: Path) -> None:
@@ -118,7 +119,9 @@ def wiki(*evidences: Any, **over: Any) -> dict[str, Any]:
 
 
 def test_hotpotqa_has_no_sub_questions_and_says_so(tmp_path: Path) -> None:
+    copied = {"id" if name == "_id" else name: value for name, value in HOTPOT.items()}
     [case] = load(f"hotpotqa:{document(tmp_path / 'h.json', HOTPOT)}")
+    assert load(f"hotpotqa:{document(tmp_path / 'hub.json', copied)}") == [case]
     assert (case.id, case.family, case.parts, case.meta["level"]) == ("5a", "comparison", (), "hard")
     assert "no sub-questions" in case.meta["problem"]
 

@@ -12,7 +12,7 @@ import pytest
 from composcope.errors import InputError
 from composcope.evaluation.benchmarks.arithmetic import boxed, read_gsm8k, read_math_hard
 from composcope.evaluation.benchmarks.catalog import load
-from composcope.evaluation.benchmarks.stad import read_items, read_stad, record_from_item
+from composcope.evaluation.benchmarks.stad import read_items, read_stad, record_from_item, score
 from composcope.evaluation.builders import scaffolds
 from composcope.evaluation.gold import typed_answer
 from composcope.evaluation.importers import Options
@@ -194,6 +194,10 @@ def test_a_value_inside_a_longer_number_is_not_blanked(longer: str, tmp_path: Pa
     [
         ({"sub-task-answer": RECORD["sub-task-answer"][:1]}, "1 answers for 2 sub-tasks"),
         ({"sub-task-answer": [{}, {"answer": 10}]}, "1 answers for 2 sub-tasks"),
+        (
+            {name: RECORD[name] * 2 for name in RECORD if name not in ("question", "answer", "scaffolding")},
+            "1 scaffolding for 4 sub-tasks; there are K-1",
+        ),
         ({"scaffolding": ["a", "b"]}, "2 scaffolding for 2 sub-tasks; there are K-1"),
         ({"scaffolding": [None]}, "an empty scaffold"),
         ({"sub-task": [], "sub-task-answer": []}, "2 decompositions for 0 sub-tasks"),
@@ -223,7 +227,7 @@ def test_evaluated_records_become_graded_rows_in_both_shapes(tmp_path: Path) -> 
         "decomposition_evaluation": ["12", "9"],
         "decomposition_score": {"decomposition": [1, 0]},
         "scaffolding_evaluation": ["10"],
-        "scaffolding_score": [1],
+        "scaffolding_score": {"scores": [1]},
     }
     broken = {**RECORD, "evaluation": "?", "evaluation_score": -1}
     found = read_stad_results(_file(tmp_path, solved, failed, broken), Options(model="m"))
@@ -271,5 +275,7 @@ def test_a_row_without_an_answer_is_refused_with_its_fields(tmp_path: Path, labe
 def test_a_check_that_is_no_object_is_none(tmp_path: Path) -> None:
     (item,) = read_items(_file(tmp_path, {**RECORD, "scaffolding_verification": ["right"]}))
     assert item.checks == (None,)
+    said = {"true": True, "1.0": True, "False": False, 0.0: False, "-1": None, None: None, "": None}
+    assert {value: score(value) for value in said} == said
     (item,) = read_items(_file(tmp_path, {**RECORD, "scaffolding_verification": [{"score": "-1"}]}))
     assert [(c.text, c.verdict) for c in item.checks if c] == [("", None)]

@@ -534,6 +534,8 @@ def test_what_a_teacher_only_thinks_is_no_reply(end: str) -> None:
 def test_marked_texts_are_taken_whole_after_the_last_marker() -> None:
     read = parsing.marked("Rewritten question: draft?\n\n**Rewritten Question:** A?\n\nB?", "Rewritten question:")
     assert read.value == "A?\n\nB?"
+    for reply, text in (('"Rewritten question: A?"', "A?"), ('Rewritten question: What is "x"', 'What is "x"')):
+        assert parsing.marked(reply, "Rewritten question:").value == text
     assert parsing.marked("<think>Rewritten question: no</think>", "Rewritten question:").value is None
     assert (
         parsing.marked("Rewritten question:  ", "Rewritten question:").problem == "nothing after 'Rewritten question:'"

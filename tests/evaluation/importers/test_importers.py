@@ -96,13 +96,15 @@ def test_contradictions_are_named_row_by_row_with_what_they_should_be(bamboogle:
 
 def test_of_a_file_without_returned_responses_the_cut_out_answer_is_held_against_the_verdict(tmp_path: Path) -> None:
     sub = {k: v for k, v in _sub(True, True, True).items() if not k.endswith("_returned")}
-    sub |= {"Q1_pred": "in 1815", "Q2_pred": "and then"}
-    item = {"direct_answer": _answer("The ADA!", True, True), "subquestions_result": sub}
+    sub |= {"Q1_pred": "in 1815", "Q2_pred": "and then", "Q1_gt": ["in that year", "1815"]}
+    direct = _answer("ADA!", True, True, "the Ada")
+    item = {"cot": _answer("Bo", False, False), "direct_answer": direct, "subquestions_result": sub}
     path = tmp_path / "m.json"
     path.write_text(json.dumps({"per_question_results": [item]}))
     found = {c["field"]: (c["stored"], c["recomputed"]) for c in read(path).contradictions}
     assert found["Q2_is_right_CEM"] == (True, False)
     assert not {"Q1_is_right_CEM", "direct_answer.is_right_CEM"} & {*found}
+    assert [r.role for r in read(path).rows] == ["whole:cot", "whole", "part:0", "part:1"]
 
 
 def test_an_unknown_scorer_or_style_is_refused_with_the_known_ones(bamboogle: Path) -> None:
@@ -192,6 +194,7 @@ def test_samples_become_rows_and_a_wrong_verdict_on_the_target_itself_is_reporte
         _sample(4, "Rome", "Oslo", 1.0),
         _sample(5, "13", "12", 0.0),
         _sample(6, "13", "", 0.0),
+        _sample(7, "It is Oslo.", "Oslo", 1.0),
     ]
     path = _lines(tmp_path / "samples_gsm_pairs_2025-01-02T03-04-05.678.jsonl", rows)
     found = read(path, options=Options(model="m"))
@@ -203,9 +206,10 @@ def test_samples_become_rows_and_a_wrong_verdict_on_the_target_itself_is_reporte
         ("gsm_pairs-4", "whole", "correct"),
         ("gsm_pairs-5", "whole", "incorrect"),
         ("gsm_pairs-6", "whole", "incorrect"),
+        ("gsm_pairs-7", "whole", "correct"),
     ]
     assert found.rows[0].depth == 2 and found.rows[0].benchmark == "gsm_pairs"
-    assert [s and s.golds for s in found.stored][4:] == [("Oslo",), ("12",), None], "an empty target is no gold answer"
+    assert [s and s.golds for s in found.stored][4:7] == [("Oslo",), ("12",), None], "an empty target is no gold answer"
     assert {k: getattr(found.rows[0], k) for k in ABOUT} == ABOUT
     assert [(c["where"], c["stored"], c["recomputed"]) for c in found.contradictions] == [
         (f"{path}:2", 0.0, 1),

@@ -58,15 +58,16 @@ def test_rows_without_a_verdict_are_graded_by_our_rules_and_that_is_said(tmp_pat
     rows += [
         {"case": "b", "response": "Paris, in 1900.", "gold": "yes", "answer_type": "boolean"},
         {"case": "c", "response": "", "gold": "4"},
-        {"case": "d", "response": "x <answer>Rome</answer>", "gold": "Rome", "format": "xml"},
+        {"case": "d", "response": "Rome", "gold": "Rome", "format": "xml"},
         {"case": "e", "response": "Long ago there were 3", "gold": "4", "finish_reason": "length"},
     ]
     path = lines(tmp_path / "m.jsonl", rows)
     found = read(path)
     assert [r.outcome for r in found.rows] == [
-        "correct", "incorrect", "correct", "invalid", "invalid", "correct", "invalid"
+        "correct", "incorrect", "correct", "invalid", "invalid", "invalid", "invalid"
     ]  # fmt: skip
-    assert [r.reason for r in found.rows[-3:]] == ["empty", None, "truncated"]
+    assert [r.reason for r in found.rows[-3:]] == ["empty", "no-answer-tag", "truncated"]
+    assert [r.prompt for r in found.rows[-3:]] == [None, "xml", None]
     assert found.warnings[0] == f"{path}: 7 rows have no stored verdict and were graded by our rules"
 
 
@@ -153,6 +154,18 @@ def test_a_gold_answer_that_nothing_can_match_is_refused_with_its_row(
     with pytest.raises(InputError) as error:
         read(path)
     assert str(error.value).startswith(f"{path}:1{said}")
+
+
+def test_what_a_data_frame_lacks_is_missing_in_samples_of_other_programs_too(tmp_path: Path) -> None:
+    sample = {"doc_id": 0, "doc": {"case": "c", "depth": "2.0", "nr": float("nan")}, "target": "4", "resps": [["4"]]}
+    path = lines(tmp_path / "samples_t.jsonl", [{**sample, "acc": float("nan")}])
+    (found,) = read(path).rows
+    assert (found.depth, found.outcome, found.reason) == (2, "invalid", "score acc is nan")
+    with pytest.raises(InputError, match="--case-field nr: no such field"):
+        read(path, options=Options(case_field="nr"))
+    odd = lines(tmp_path / "odd.jsonl", [{"question": "2 + 2?", "answer": "4", "response": "4"}])
+    with pytest.raises(InputError, match=r"none of the known kinds \(it has the fields answer, question, response\)"):
+        detect(odd)
 
 
 @pytest.mark.parametrize(("field", "value"), [("role", "scaffold:x"), ("depth", -3)])
@@ -258,6 +271,8 @@ def test_verdicts_that_differ_from_ours_are_listed_item_by_item(tmp_path: Path) 
         (f"{path}:5", "o", "whole", "invalid", "correct", "4"),
     ]
     assert disagreement_lines(found.table, found.disagreements, 9)[1].startswith("1 verdict differs; 2 more")
+    long = [{**one, "response": "Well. " * 50 + "It is 9."} for one in found.disagreements]
+    assert disagreement_lines(found.table, long, 9)[-1].endswith("Well. It is 9."), "a conclusion is at the end"
     bare = read(lines(tmp_path / "bare.jsonl", [{"response": "4", "gold": "4"}]), options=options)
     again = regrade(bare, options)
     assert (again.table, again.not_graded) == ({}, 0)  # nothing stored, nothing to compare with
@@ -468,12 +483,12 @@ def test_a_case_has_one_name_whether_its_number_has_a_point_or_not(tmp_path: Pat
 def test_what_a_row_says_about_its_case_counts_and_what_cannot_be_taken_is_kept(tmp_path: Path) -> None:
     about = {"family": 7, "cluster": 3, "atom": "f", "skills": ["s", "t"], "crossed": ["c"], "unknowable": True}
     about |= {"chance": 0.25, "depth_bin": 3}
-    row = {"case": "a", "response": "4", "gold": "4", "depth": 2.0}
+    row = {"case": "a", "response": "4", "gold": "4", "depth": 2.0, "aliases": ["four"]}
     for path in (lines(tmp_path / "m.jsonl", [{**row, **about}]), table(tmp_path / "m.csv", [{**row, **about}])):
         (found,) = read(path).rows
         assert (found.family, found.cluster, found.atom, found.skills) == ("7", "3", "f", ("s", "t")), path
         assert (found.crossed, found.unknowable, found.depth, found.extra) == (("c",), True, 2, {}), path
-        assert (found.chance, found.depth_bin) == (0.25, 3), path
+        assert (found.chance, found.depth_bin, found.gold) == (0.25, 3, "4 | four"), path
     odd = {"family": ["x"], "skills": [1], "chance": 25, "depth_bin": "deep"}
     (kept,) = read(lines(tmp_path / "n.jsonl", [{**row, **odd}])).rows
     assert (kept.family, kept.skills, kept.chance, kept.extra) == (None, (), None, {"source": odd})

@@ -92,10 +92,11 @@ def choices(acc: float, second: str) -> dict[str, object]:
 
 def test_multiple_choice_answers_with_the_likeliest_choice(tmp_path: Path) -> None:
     path = tmp_path / "samples_mc_2026-11-20T21-24-58.731625.jsonl"
-    path.write_text(json.dumps(choices(1.0, "-3.0")) + "\n")
+    both = {"metrics": ["acc_norm", "acc"], "acc_norm": 0.0}
+    path.write_text(json.dumps({**choices(1.0, "-3.0"), **both}) + "\n")
     (tmp_path / "results_2026-11-20T21-24-58.731625.json").write_text(json.dumps({"model_name": "some/model"}))
     (row,) = importers.read(path).rows
-    assert (row.answer, row.gold, row.outcome, row.model) == ("1", "1", "correct", "some/model")
+    assert (row.answer, row.gold, row.outcome, row.model) == ("1", "1", "correct", "some/model") and row.match == "acc"
     assert [r.model for r in importers.read(path, options=importers.Options(model="m")).rows] == ["m"]
     assert not importers.read(path).contradictions
 
