@@ -219,11 +219,6 @@ def yaml_document(path: str | Path, where: str, fix: str) -> Any:
                 raise InputError(f"{where}: {twice[0]} is given twice; keep one of them")
             return super().construct_mapping(node, deep)
 
-    # yes, no, on and off are words, as in YAML 1.2: options have such values.
-    Once.yaml_implicit_resolvers = {
-        first: [(tag, form) for tag, form in found if first in "tTfF" or not tag.endswith(":bool")]
-        for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
     try:
         return Once(text(path, fix)).get_single_data()
     except yaml.YAMLError as e:

@@ -112,8 +112,9 @@ def test_an_option_is_given_by_its_name_or_in_its_section(given: dict[str, Any],
 
 @pytest.mark.parametrize(("word", "value"), [("no", "no"), ("yes", "yes"), ("both", "both"), ("'no'", "no")])
 def test_yes_and_no_are_words_with_or_without_quotation_marks(tmp_path: Path, word: str, value: str) -> None:
-    (tmp_path / "c.yaml").write_text(f"model: m\nbenchmark: b\npreamble: {word}\n", encoding="utf-8")
-    assert Config.model_validate(with_file(tmp_path / "c.yaml", {}), context=FROM_FLAGS).asking.preamble == value
+    for line in (f"preamble: {word}", f"asking: {{preamble: {word}}}"):
+        (tmp_path / "c.yaml").write_text(f"model: m\nbenchmark: b\n{line}\n", encoding="utf-8")
+        assert Config.model_validate(with_file(tmp_path / "c.yaml", {}), context=FROM_FLAGS).asking.preamble == value
 
 
 def test_every_number_has_a_least_value() -> None:

@@ -74,7 +74,7 @@ def test_the_command_line_stands_above_the_file(tmp_path: Path) -> None:
         ("models: [a/b]\ndatum: x", "field 'datum' is not known"),
         ("models: [", "not valid YAML"),
         ("models: [{model: a/b, family: [x, y]}]", r"models\[0\]: field 'family' is \['x', 'y'\]; give text"),
-        ("models: [{model: a/b, tuning: false}]", "field 'tuning' is False; give text .in quotes"),
+        ("models: [{model: a/b, tuning: no}]", "field 'tuning' is False; give text .in quotes"),
         ("models: [{model: a/b, label: 7}]", "field 'label' is 7; give text"),
         ("models: [{model: a/b, batch_size: many}]", "field 'batch_size' is 'many'; give a whole number"),
         ("models: [{model: a/b, dtype: 16}]", "field 'dtype' is 16; give text"),
