@@ -156,6 +156,10 @@ def test_the_cases_of_a_probe_are_its_own_and_those_chosen_last_where_it_names_n
     write_json(tmp_path / "probes" / "min-k" / "inputs.json", {"inputs": "of an older version"})
     names = ("lookback", "min-k", "neurons", "")
     assert [probed_cases(tmp_path, name)["note"] for name in names] == ["own", "last", "last", "last"]
+    write_json(tmp_path / "probes" / "neurons" / "inputs.json", {"groups": {"failure": 3}})
+    with pytest.raises(InputError, match=r"neurons/inputs\.json: groups: field 'failure' is 3, not a list"):
+        probed_cases(tmp_path, "neurons")
+    (tmp_path / "probes" / "neurons" / "inputs.json").unlink()
     run = bare_run(path=tmp_path, probe_names=["lookback", "min-k", "neurons"])
     assert matching_notes([run]) == ["m (lookback): own", "m (min-k, neurons): last"]
     run.probe_names = ["min-k", "neurons"]

@@ -108,7 +108,7 @@ def test_what_cannot_be_read_of_a_run_is_told_or_left_empty(tmp_path: Path, monk
     assert summary.listing_lines([])[0].startswith("no runs")
     row = {"run": "r", "status": "complete", "state": "stopped by --max-asks"}
     assert "stopped by --max-asks" in summary.listing_lines([row])[0]
-    for text in ("", "{"):
+    for text in ("", "{", '{"templates": [["<"]], "asks": {"k": 0}}', '{"asks": [1]}'):
         (tmp_path / "rendered.json").write_text(text)
         assert single_cases.read_rendered(tmp_path) == single_cases.Rendered()
     (tmp_path / "rendered.json").write_text('{"templates": [["<", ">"]], "asks": {"k": 0, "w": "all", "x": 7}}')
