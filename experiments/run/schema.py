@@ -140,6 +140,19 @@ class ProbedCases(_Document):
     groups: dict[str, list[str]] = {}
 
 
+class CaseIndex(_Document):
+    """``probes/NAME/cases/index.json``: what is known of each entry."""
+
+    entries: list[Facts] = []
+
+
+class BuildAbout(_Document):
+    """``build.json``: what a benchmark was built from."""
+
+    options: Facts = {}
+    inputs: Facts = {}
+
+
 class StudyAbout(_Document):
     """``study.json``: the runs of a study, and what it says about their models."""
 

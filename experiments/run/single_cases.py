@@ -22,7 +22,7 @@ from ...evaluation.engines.text import verbatim
 from ...files import read_csv
 from .folder import read_json, write_json
 from .reader import Array, Row, read_tensors
-from .schema import checked
+from .schema import CaseIndex, checked
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,10 @@ def read_single_cases(run: Path, probe: str) -> SavedCases | None:
     Raises ``InputError`` for an index, and ``SafetensorError`` for tensors, that cannot be read.
     """
     folder = run / "probes" / probe / "cases"
-    if not (folder / "index.json").is_file():
+    index = folder / "index.json"
+    if not index.is_file():
         return None
-    about = read_json(folder / "index.json")
+    about = checked(CaseIndex, read_json(index), str(index), "run the probe again").facts()
     mine: dict[str, dict[str, Array]] = {}
     for name, values in read_tensors(folder / "tensors.safetensors").items():
         at, _, what = name.partition(".")
