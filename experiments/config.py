@@ -103,7 +103,7 @@ def check_options(given: Iterable[str], known: Collection[str]) -> None:
     if "plugin" in wrong:
         raise InputError("plugin: no such option; call composcope.load_plugin(FILE) first")
     if wrong:
-        raise InputError("; ".join(f"{name}: no such option" + did_you_mean(name, known) for name in wrong))
+        raise InputError("; ".join(f"{name}: no such option" + did_you_mean(str(name), known) for name in wrong))
 
 
 def _explain(section: type[Section], found: ValidationError) -> str:

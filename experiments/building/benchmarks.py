@@ -32,6 +32,7 @@ from ..run import (
     write_lines,
     write_text,
 )
+from ..run.schema import BuildAbout, checked
 
 _REASONS = 8
 """Reasons of rejection that are shown."""
@@ -110,7 +111,7 @@ def _same(folder: Path, asked: Mapping[str, Any]) -> None:
     path = folder / "build.json"
     if not path.is_file():
         return
-    before = read_json(path)
+    before = checked(BuildAbout, read_json(path), str(path), "give another folder").facts()
     flat_before, flat = (
         {"kind": d.get("kind"), **d.get("options", {}), **{f"input {k}": v for k, v in d.get("inputs", {}).items()}}
         for d in (before, asked)

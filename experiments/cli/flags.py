@@ -106,6 +106,9 @@ def with_file(path: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
     found = text_files.yaml_document(path, f"--config {path}", "`composcope init` writes one")
     if not isinstance(found, dict):
         raise InputError(f"--config {path}: holds no options; give lines such as 'model: organism:control'")
+    for inner in (found, found.get("asking")):
+        if isinstance(inner, dict) and isinstance(said := inner.get("preamble"), bool):  # so YAML reads yes and no
+            inner["preamble"] = "yes" if said else "no"
     for name in ("schema", "pad_token"):  # of run folders; the second is an option that earlier versions had
         found.pop(name, None)
     try:

@@ -15,7 +15,7 @@ from ...files import read_csv, to_csv
 from . import read_json, write_json, write_lines, write_text
 from .folder import placed_lines
 from .provenance import write_beside
-from .schema import checked
+from .schema import DiagnosisAbout, checked
 
 if TYPE_CHECKING:
     import pandas
@@ -275,9 +275,10 @@ def read_diagnosis(run: str | Path) -> Diagnosis | None:
     folder = path / FOLDER
     if not (folder / "summary.json").is_file():
         return None
+    about = read_json(folder / "summary.json")
+    checked(DiagnosisAbout, about, str(folder / "summary.json"), AGAIN)
     verdicts = [_verdict(row, where) for where, row in placed_lines(folder / "cases.jsonl")]
     table = [_share(row, f"{folder / 'table.csv'}:{n}") for n, row in enumerate(read_csv(folder / "table.csv")[1], 2)]
-    about = read_json(folder / "summary.json")
     known = ("schema", "run", "sentence", "n", "shares")
     return Diagnosis(path, verdicts, table, {k: v for k, v in about.items() if k not in known})
 

@@ -21,6 +21,7 @@ from ...evaluation import text_files
 from ...files import as_path, short_name, strict_json
 from ...files import write_text as write_text  # re-exported: this module offers all ways to write
 from ...terminal import how_many
+from .schema import ProbedCases, checked
 
 SCHEMA = 1
 MEASURED = ".measured"
@@ -78,8 +79,10 @@ def probed_cases(run: Path, name: str = "") -> dict[str, Any]:
     Probes of one run may have run on different cases (``--probe-cases``). Where a probe's folder does not say which, it
     ran on those chosen last. Empty for a run that was not probed.
     """
-    found = [p for p in (run / "probes" / name / "inputs.json", run / "probes" / "examples.json") if p.is_file()]
-    return next((about for p in found if "groups" in (about := read_json(p))), {})
+    for file in (run / "probes" / name / "inputs.json", run / "probes" / "examples.json"):
+        if file.is_file() and "groups" in (about := read_json(file)):
+            return checked(ProbedCases, about, str(file), "run the probe again").facts()
+    return {}
 
 
 def unfinished(folder: str | Path) -> str | None:

@@ -30,7 +30,7 @@ from ...files import Row, as_path, read_csv, short_name
 from ..config import Config
 from ..organism.weights import model_called
 from .folder import files_told_apart, find_runs, missing, placed_lines, read_json, told_apart
-from .schema import AGAIN, COUNT_AGAIN, Evaluated, Manifest, Metrics, ProbeAbout, checked
+from .schema import AGAIN, COUNT_AGAIN, Evaluated, Manifest, Metrics, ProbeAbout, StudyAbout, checked
 
 Array = NDArray[Any]
 _TEXT_COLUMNS = frozenset(
@@ -117,7 +117,7 @@ class RunData:
     def study(self) -> Mapping[str, Any]:
         """The ``study.json`` of the study that the run belongs to; empty for a run outside a study."""
         file = self.path.parent / "study.json"
-        found = read_json(file) if file.is_file() else {}
+        found = checked(StudyAbout, read_json(file), str(file)).facts() if file.is_file() else {}
         return found if self.path.name in found.get("runs", []) else {}
 
     @property
@@ -276,8 +276,7 @@ class RunData:
 
     @cached_property
     def probe_names(self) -> list[str]:
-        folder = self.path / "probes"
-        return sorted(p.name for p in folder.glob("[!.]*") if p.is_dir())
+        return sorted(p.name for p in (self.path / "probes").glob("[!.]*") if p.is_dir())
 
     def probe(self, name: str) -> ProbeData | None:
         """A probe's results (``min-k`` and ``min_k`` are the same name); None if the run has none."""
@@ -318,7 +317,8 @@ def load(runs: Iterable[str | Path | RunData]) -> list[RunData]:
 
 def _in_order(folder: Path, runs: list[RunData]) -> list[RunData]:
     """A study's runs in the order that its ``study.json`` gives (a dose series rises), else in order of creation."""
-    study = read_json(folder / "study.json") if (folder / "study.json").is_file() else {}
+    file = folder / "study.json"
+    study = checked(StudyAbout, read_json(file), str(file)).facts() if file.is_file() else {}
     place = {name: i for i, name in enumerate(study.get("runs", []))}
     return sorted(runs, key=lambda r: (place.get(r.name, len(place)), str(r.manifest.created or "")))
 

@@ -41,6 +41,10 @@ class _Document(BaseModel):
 
     model_config = ConfigDict(extra="allow", validate_assignment=True)
 
+    def facts(self) -> Facts:
+        """The recorded facts in the order in which they were recorded, without defaults."""
+        return self.model_dump(exclude_unset=True)
+
 
 class Answerer(_Document):
     """The engine that answered, or the judge: what decides its answers, and how it was run."""
@@ -77,10 +81,6 @@ class Manifest(_Document):
     peak_memory: Facts = {}
     probe_note: str | None = None
     """The reason why a study did not probe the model."""
-
-    def facts(self) -> Facts:
-        """The recorded facts in the order in which they were recorded, without defaults."""
-        return self.model_dump(exclude_unset=True)
 
     def made_with(self) -> Facts:
         """What a result of the run was made with: model, data, code, seed, versions, numerics.
@@ -131,6 +131,54 @@ class ProbeAbout(_Document):
     axes: dict[str, list[str]] = {}
     settings: Facts = {}
     warnings: list[str] = []
+
+
+class ProbedCases(_Document):
+    """``probes/examples.json`` and each probe's ``inputs.json``: the cases that probes ran on, by group."""
+
+    note: str = ""
+    groups: dict[str, list[str]] = {}
+
+
+class CaseIndex(_Document):
+    """``probes/NAME/cases/index.json``: what is known of each entry."""
+
+    entries: list[Facts] = []
+
+
+class BuildAbout(_Document):
+    """``build.json``: what a benchmark was built from."""
+
+    options: Facts = {}
+    inputs: Facts = {}
+
+
+class StudyAbout(_Document):
+    """``study.json``: the runs of a study, and what it says about their models."""
+
+    runs: list[str] = []
+    about: dict[str, Facts] = {}
+
+
+class _Tally(_Document):
+    count: int
+    n: int
+
+
+class _Followed(_Tally):
+    name: str
+    own: bool
+    admitted: bool
+
+
+class DiagnosisAbout(_Document):
+    """``diagnosis/summary.json``: what its lines say besides the causes."""
+
+    failures: int = 0
+    unjudged: int = 0
+    left_out: list[str] = []
+    mended: dict[str, _Tally] = {}
+    hypotheses: list[_Followed] = []
 
 
 class ShardCases(_Document):

@@ -22,6 +22,7 @@ from ...evaluation.engines.text import verbatim
 from ...files import read_csv
 from .folder import read_json, write_json
 from .reader import Array, Row, read_tensors
+from .schema import CaseIndex, checked
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,10 @@ def read_single_cases(run: Path, probe: str) -> SavedCases | None:
     Raises ``InputError`` for an index, and ``SafetensorError`` for tensors, that cannot be read.
     """
     folder = run / "probes" / probe / "cases"
-    if not (folder / "index.json").is_file():
+    index = folder / "index.json"
+    if not index.is_file():
         return None
-    about = read_json(folder / "index.json")
+    about = checked(CaseIndex, read_json(index), str(index), "run the probe again").facts()
     mine: dict[str, dict[str, Array]] = {}
     for name, values in read_tensors(folder / "tensors.safetensors").items():
         at, _, what = name.partition(".")
@@ -94,12 +96,12 @@ def read_values(run: Path, probe: str) -> list[CaseValue]:
 class Rendered:
     """What the chat template made of prompts."""
 
-    templates: Sequence[Sequence[str]] = ()
+    templates: Sequence[tuple[str, str]] = ()
     """Pairs of text before and after a prompt."""
     asks: Mapping[str, Any] | None = None
     """For each ask the number of its pair, or its whole text where the prompt is not in it."""
 
-    def around(self, key: str) -> Sequence[str] | None:
+    def around(self, key: str) -> tuple[str, str] | None:
         """The text before and after the prompt of an ask; None if it is not known."""
         how = (self.asks or {}).get(key)
         return self.templates[how] if isinstance(how, int) and 0 <= how < len(self.templates) else None
@@ -121,10 +123,9 @@ def read_rendered(run: Path) -> Rendered:
     if not path.is_file():
         return Rendered()
     try:
-        found = read_json(path)
+        return checked(Rendered, read_json(path), str(path))
     except ComposcopeError:
         return Rendered()
-    return Rendered(found.get("templates") or (), found.get("asks") or {})
 
 
 def rendered(tokenizer: Any, asks: Mapping[str, Ask], responses: Mapping[str, Response]) -> dict[str, Any]:

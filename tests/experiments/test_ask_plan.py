@@ -55,7 +55,7 @@ def test_a_question_with_two_gold_answers_is_named_with_both() -> None:
 
     alike = [case("a", "Portugal"), case("b", "portugal"), case("c", "Lusitania", aliases=("Portugal",))]
     told = [replace(case("d", "Spain"), evidence=("Porto was sold.",)), Case("e", "A - B?", "1")]
-    told.append(Case("f", "A B?", "2"))
+    told += [Case("f", "A B?", "2"), Case("g", "A B?", "3", unknowable=True)]
     assert gold_notice([*alike, *told]) == []
     tied = [
         Case(f"x{n}", "Tom has X pens and gets 1.", str(n + 1), (Part(f"What is {n} + 0?", str(n)),)) for n in (3, 4)

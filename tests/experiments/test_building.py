@@ -344,6 +344,9 @@ def test_a_folder_that_held_something_keeps_it_when_a_build_is_refused(tmp_path:
     (tmp_path / "facts.jsonl").write_text("")
     assert _build("temporal", tmp_path / "facts.jsonl", "--out", tmp_path / "out") == 1
     assert sorted(p.name for p in (tmp_path / "out").iterdir() if p.name != ".lock") == ["mine.txt"]
+    (tmp_path / "out" / "build.json").write_text('{"options": 3}')
+    with pytest.raises(InputError, match=r"build\.json: field 'options' is 3, not an object"):
+        benchmarks.synthetic(tmp_path / "out")
 
 
 def test_a_refusal_loses_neither_an_earlier_build_nor_answers_that_were_paid_for(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ OF_ENGINES: dict[str, dict[str, Any]] = {
         ({"serving": {"concurrency": 0}}, "--concurrency", "0", "at least 1"),
         ({"serving": {"engine": "ray", "gpus_per_worker": "half"}}, "--gpus-per-worker", "half", "at least 0"),
         ({"modle": "x"}, "modle", "", "did you mean 'model'"),
+        ({"asking": {7: "x"}}, "7", "", "no such option"),
         ({"answer_tokns": 3}, "answer_tokns", "", "did you mean 'answer_tokens'"),
         ({"temperature": float("inf")}, "--temperature", "inf", "finite"),
         ({"concurrency": 2}, "--concurrency", "", "for a server"),
@@ -107,6 +108,13 @@ def test_an_option_is_given_by_its_name_or_in_its_section(given: dict[str, Any],
     (tmp_path / "c.yaml").write_text(yaml.safe_dump(given), encoding="utf-8")
     merged = with_file(tmp_path / "c.yaml", {"asking": {"answer_tokens": 9}})
     assert merged["asking"]["answer_tokens"] == 9, "a flag overrides the file"
+
+
+@pytest.mark.parametrize(("word", "value"), [("no", "no"), ("yes", "yes"), ("both", "both"), ("'no'", "no")])
+def test_yes_and_no_are_words_with_or_without_quotation_marks(tmp_path: Path, word: str, value: str) -> None:
+    for line in (f"preamble: {word}", f"asking: {{preamble: {word}}}"):
+        (tmp_path / "c.yaml").write_text(f"model: m\nbenchmark: b\n{line}\n", encoding="utf-8")
+        assert Config.model_validate(with_file(tmp_path / "c.yaml", {}), context=FROM_FLAGS).asking.preamble == value
 
 
 def test_every_number_has_a_least_value() -> None:

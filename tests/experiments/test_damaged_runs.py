@@ -32,7 +32,11 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def text(name: str, content: str) -> Damage:
-    return lambda run: (run / name).write_text(content)
+    def damage(run: Path) -> None:
+        (run / name).parent.mkdir(exist_ok=True)
+        (run / name).write_text(content)
+
+    return damage
 
 
 def gone(name: str) -> Damage:
@@ -113,6 +117,10 @@ COMMANDS = {
         (text("cases.jsonl", ""), "compare merge score study report", "b/cases.jsonl: no lines"),
         (text("graded.jsonl", ""), "study report", "b/graded.jsonl: no "),
         (first_line("graded.jsonl", outcome="good"), "study report", "graded.jsonl:1: outcome is 'good'"),
+        (text("../study.json", '{"runs": 3}'), "report plot", "study.json: field 'runs' is 3, not a list"),
+        (text("../study.json", '{"about": {"b": 1}}'), "report plot", "study.json: about: field 'b' is 1, not an obj"),
+        (text("diagnosis/summary.json", '{"left_out": 3}'), "report", "b/diagnosis/summary.json: field 'left_out' is"),
+        (text("diagnosis/summary.json", '{"mended": {"x": {"n": 1}}}'), "report", "mended.x: field 'count' is missing"),
         (first_line(SET, evidence=None), "study report", "whole-wrong.jsonl:1: field 'evidence' is missing"),
     ],
 )  # fmt: skip

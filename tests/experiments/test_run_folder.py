@@ -397,6 +397,12 @@ def test_an_occupied_folder_names_only_what_differs_and_cuts_hashes_and_long_val
     said = "weights was sha256:abababababab, is sha256:cdcdcdcdcdcd; asking.few_shot was 2, is 3"
     assert f"holds another run ({said});" in str(error.value)
     assert read_json(tmp_path / "r" / "manifest.json")["identity"] == before
+    usual = {k: v for k, v in before.items() if k != "asking"}  # as options at their defaults are recorded
+    for name, first_run, next_run in (("usual", usual, before), ("r", before, usual)):
+        with begin_run(tmp_path / name, {}, identity=first_run):
+            pass
+        with pytest.raises(JournalError, match="few_shot was"), begin_run(tmp_path / name, {}, identity=next_run):
+            pass
 
 
 def test_asking_otherwise_than_a_run_that_asked_by_default_is_another_run_too(tmp_path: Path) -> None:

@@ -168,6 +168,8 @@ def test_more_cases_are_not_advised_where_no_case_could_be_judged(
     last = investigate.Investigation(folder, found, said).closing()
     assert ["use more" in line for line in (str(said), str(last))] == [more, more]
     assert "see why answers are invalid" in str(said) and ("could not be judged" in str(last)) != more
+    found.n_invalid = 0
+    assert "see why answers are invalid" not in str(investigate.no_contrast(found, folder))
     # parts decide nothing about a ladder
     assert summary.none_decided(run.graded, "scaffolding") == (outcomes[0] == "?")
 
@@ -224,6 +226,13 @@ def test_probes_are_not_advised_to_a_run_without_enough_to_compare(synthetic: Mo
     (said,) = investigate._findings_in_words(folder)
     assert "CaseSet" in said and "ask more cases" not in said
     assert "CaseSet" not in landing.lacking(bare_run(path=tmp_path)), "what is not counted has no sets yet"
+    found: Any = SimpleNamespace(ids=lambda _: set(), reduction=Reduction(()), protocol=RunData(folder).protocol)
+    none = investigate.no_contrast(found, folder)
+    assert "CaseSet" in str(none) and investigate.Investigation(folder, found, none).closing() == none
+    two_of_each = tmp_path / "0.5"
+    for file in (two_of_each / "casesets").glob("*.jsonl"):
+        file.write_text("".join(file.read_text().splitlines(True)[:2]))
+    assert f"composcope probe {two_of_each}" in investigate._findings_in_words(two_of_each)[0]
 
 
 def test_every_probe_of_composcope_has_a_section_of_its_own_and_one_that_only_explores_says_so(

@@ -24,6 +24,7 @@ from composcope.experiments.run import reader, write_json
 from composcope.experiments.run.folder import MEASURED, probed_cases
 from composcope.experiments.run.reader import ProbeData, RunData, load, read_run
 from composcope.experiments.run.schema import Answerer, Evaluated, Manifest, Metrics
+from composcope.experiments.run.single_cases import read_single_cases
 from composcope.probes import examples
 
 from ..bare_runs import bare_run
@@ -156,6 +157,13 @@ def test_the_cases_of_a_probe_are_its_own_and_those_chosen_last_where_it_names_n
     write_json(tmp_path / "probes" / "min-k" / "inputs.json", {"inputs": "of an older version"})
     names = ("lookback", "min-k", "neurons", "")
     assert [probed_cases(tmp_path, name)["note"] for name in names] == ["own", "last", "last", "last"]
+    write_json(tmp_path / "probes" / "neurons" / "inputs.json", {"groups": {"failure": 3}})
+    with pytest.raises(InputError, match=r"neurons/inputs\.json: groups: field 'failure' is 3, not a list"):
+        probed_cases(tmp_path, "neurons")
+    (tmp_path / "probes" / "neurons" / "inputs.json").unlink()
+    write_json(tmp_path / "probes" / "lookback" / "cases" / "index.json", {"entries": [3]})
+    with pytest.raises(InputError, match=r"cases/index\.json: entries: field 0 is 3, not an object"):
+        read_single_cases(tmp_path, "lookback")
     run = bare_run(path=tmp_path, probe_names=["lookback", "min-k", "neurons"])
     assert matching_notes([run]) == ["m (lookback): own", "m (min-k, neurons): last"]
     run.probe_names = ["min-k", "neurons"]

@@ -30,6 +30,8 @@ def test_one_line_of_a_metric_is_in_its_own_unit() -> None:
     assert line("both", 0.5, n_invalid=2, note="x") == "both: 50.0 %, n=9, invalid=2 (x)"
     bounds = line("gap", 0.5, n_invalid=2, bound_low=-0.25, bound_high=0.75)
     assert bounds == "gap: 50.0 points, n=9, invalid=2 (with these -25.0 points to 75.0 points)"
+    shared = {"low": 0.4, "high": 0.6, "interval": "x", "cluster_n": 3, "cluster_interval": "t", "cluster_low": 0.2}
+    assert line("both", 0.5, **shared, cluster_high=0.9) == "both: 50.0 % [20.0 %, 90.0 %] (t), n=9"
     assert line("both", 0.5, interval=dependence.FEW) == f"both: 50.0 % ({dependence.FEW}), n=9"
     assert (line("d50", 3.456), line("mean_k", None)) == ("d50: 3.46, n=9", "mean_k: undefined, n=9")
     assert line("d50", None, note=">8; low <2") == "d50: >8, n=9 (low <2)", "beyond the depths asked is not undefined"
@@ -106,7 +108,7 @@ def test_what_cannot_be_read_of_a_run_is_told_or_left_empty(tmp_path: Path, monk
     assert summary.listing_lines([])[0].startswith("no runs")
     row = {"run": "r", "status": "complete", "state": "stopped by --max-asks"}
     assert "stopped by --max-asks" in summary.listing_lines([row])[0]
-    for text in ("", "{"):
+    for text in ("", "{", '{"templates": [["<"]], "asks": {"k": 0}}', '{"asks": [1]}'):
         (tmp_path / "rendered.json").write_text(text)
         assert single_cases.read_rendered(tmp_path) == single_cases.Rendered()
     (tmp_path / "rendered.json").write_text('{"templates": [["<", ">"]], "asks": {"k": 0, "w": "all", "x": 7}}')
