@@ -17,6 +17,7 @@ import pytest
 from told_engine import ToldEngine
 
 from composcope.errors import InputError
+from composcope.evaluation import prompts
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
@@ -735,6 +736,24 @@ def test_the_summary_of_a_diagnosis_shows_cases_with_what_they_said_and_why(run:
     assert verdict.said == graded.answer
     again = results.read_diagnosis(run)
     assert again is not None and list(again.verdicts) == [verdict]
+
+
+def test_the_whole_of_a_reasoning_gap_is_asked_as_the_run_asks_it() -> None:
+    first, words = Part("What is the tag of the kite?", "6"), ("What is {} minus 2?", "{} minus 2 is what?")
+    case = Case(
+        "a", words[0].format("X"), "4", (first, Part(words[0].format(6), "4", paraphrases=(words[1].format(6),)))
+    )
+    stated = {"question_2": "What is X less 2?", "variants": [{"question": "How much is it?"}]}
+    asked = {}
+    for name, own in (("words", case), ("stated", replace(case, meta=stated)), ("other", case)):
+        protocol = "scaffolding" if name == "other" else "reasoning-gap"
+        data: Any = SimpleNamespace(cases={"a": own}, name="run", protocol=protocol)
+        (group,) = hearing.with_variants(data, [own], [], 1, 0, Reporter(None)).values()
+        asked[name] = [v.case.question for v in group]
+    pairs = [prompts.pair(first.question, text.format("X")) for text in words]
+    assert asked == {
+        "words": pairs, "stated": [pairs[0].replace("minus", "less")], "other": [text.format("X") for text in words],
+    }  # fmt: skip
 
 
 def test_successes_of_the_failing_families_are_the_control_for_a_part_behind_its_context(run: Path) -> None:
