@@ -18,11 +18,13 @@ from told_engine import ToldEngine
 
 from composcope.errors import InputError
 from composcope.evaluation import prompts
-from composcope.evaluation.asks import Ask, Response
+from composcope.evaluation.asks import Ask, Grade, Response
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.grading import lists
 from composcope.evaluation.pipeline import Evaluation
+from composcope.evaluation.protocols.compositionality_gap import CompositionalityGap
+from composcope.evaluation.protocols.presenting import FormattedProtocol, Presentation
 from composcope.experiments import figures
 from composcope.experiments import investigate as investigating
 from composcope.experiments.config import Config
@@ -649,6 +651,26 @@ def test_a_case_itself_fails_or_not_and_shows_its_cause_whatever_its_variants_do
         found = behaviour.behaviour(group)
         assert (found.fails, found.own_operands_right, found.n, found.variants) == (fails, fails, 1, 1)
         assert found.last == f"part:{len(case.parts) - 1}"
+
+
+def test_a_diagnosis_asks_like_the_run_once_and_for_the_likeliest_answer() -> None:
+    gap, how = CompositionalityGap("short", max_tokens=7), Presentation("raw", preamble="both", temperature=0.7, seed=3)
+    for preamble, put in (("both", "yes"), ("no", "no")):
+        made = asks.questions(FormattedProtocol(gap, replace(how, preamble=preamble)), OTHERS)  # type: ignore[arg-type]
+        assert made.protocol == asks.Questions(gap.name, "short", 7, OTHERS)
+        assert made.how == Presentation("raw", preamble=put, seed=3)  # type: ignore[arg-type]
+
+
+def test_a_case_is_asked_in_all_wordings_and_is_told_the_bridge_alone() -> None:
+    case = replace(OSLO, parts=(replace(OSLO.parts[0], paraphrases=("Oslo is in?",)), *OSLO.parts[1:]))
+    like = replace(case, id="like", meta={"variant_of": case.id})
+    questions, failed = asks.Questions("x", "plain"), {"whole": Grade("incorrect", None)}
+    failed |= {f"part:{i}": Grade("correct", None) for i in range(2)}
+    roles = {one.id: {a.role: a.prompt for a in questions.asks(one, failed)} for one in (case, like)}
+    assert roles[case.id].keys() - roles["like"].keys() >= {"part:0:paraphrase:0"}
+    assert not any("paraphrase" in role for role in roles["like"])
+    told = roles["like"][asks.BRIDGE]
+    assert case.parts[0].answer in told and case.answer not in told
 
 
 def test_forced_text_is_fed_after_the_prompt_and_is_another_ask() -> None:
