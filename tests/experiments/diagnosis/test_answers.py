@@ -760,6 +760,51 @@ def test_the_summary_of_a_diagnosis_shows_cases_with_what_they_said_and_why(run:
     assert again is not None and list(again.verdicts) == [verdict]
 
 
+def test_a_two_hop_case_is_asked_in_two_other_wordings_and_beside_others_of_its_family_and_benchmark() -> None:
+    words = ("Name the capital of Holland.", "Which city rules?", "The capital of the Netherlands is?",
+             "The Netherlands has which capital?")  # fmt: skip
+    parts = (Part("Where does Ada live?", "Netherlands", aliases=("Holland",)),
+             Part("What is the capital of the Netherlands?", "Amsterdam", paraphrases=words))  # fmt: skip
+    case = Case("a", "What is the capital of the country where Ada lives?", "Amsterdam", parts, family="f")
+    mate = replace(case, id="m", question="What is the capital of the country where Bo lives?", answer="Oslo")
+    mates = [mate, replace(mate, id="same", answer="Amsterdam"), replace(mate, id="g", family="g"),
+             replace(mate, id="other", benchmark="other"), case]  # fmt: skip
+    found = variants.of(case, mates)
+    assert [(v.case.question, v.wording, v.keeps_gold) for v in found] == [
+        (case.question, None, True),
+        ("Name the capital of the country where Ada lives.", "part:1:paraphrase:0", True),
+        (mate.question, None, False),
+        ("The capital of the country where Ada lives is?", "part:1:paraphrase:2", True),
+    ]
+    stated = [
+        {"question": case.question, "answer": "x"},
+        {"question": "Where?", "answer": "y"},
+        {"question": "Where to?"},
+    ]
+    own = variants.of(replace(case, meta={"variants": stated}), mates)
+    assert [(v.case.question, v.keeps_gold) for v in own[1:]] == [("Where?", False), ("Where to?", True)]
+    assert all("variant_of" not in variants.as_row(v).get("meta", {}) for v in own)
+    swapped = [v.case for c in MIXED for v in variants.of(c, [])[1:]]
+    assert all(len({*asks.working(c.worked).values[:2]}) == 2 for c in swapped if c.answer)
+
+
+def test_as_many_other_failures_are_asked_as_are_missing() -> None:
+    some = [Case(id, f"{id}?", "x", (Part("p", "y"),)) for id in "abcd"]
+    data: Any = SimpleNamespace(cases={c.id: c for c in some}, name="run", protocol="scaffolding")
+    for n, ids in ((0, "ab"), (2, "ab"), (3, "abc"), (9, "abcd")):
+        assert [*hearing.with_variants(data, some[:2], some[2:], n, 0, Reporter(None, quiet=True))] == [*ids]
+
+
+def test_failures_that_are_not_asked_again_are_heard_from_the_run_unless_their_answers_were_drawn() -> None:
+    some = [Case(id, f"{id}?", "x", (Part("p", "y"),)) for id in "abc"]
+    rows = [Graded(c.id, role, "correct" if (c.id, role) == ("c", "whole") or role != "whole" else "incorrect")
+            for c in some for role in ("whole", "part:0")]  # fmt: skip
+    for temperature, heard_again in ((0.0, ["a"]), (0.5, [])):
+        config = SimpleNamespace(asking=SimpleNamespace(temperature=temperature))
+        data: Any = SimpleNamespace(config=config, protocol="", graded=rows, asks={}, responses={})
+        assert [*hearing.heard_in_run(data, some, ["b"])] == heard_again
+
+
 def test_the_whole_of_a_reasoning_gap_is_asked_as_the_run_asks_it() -> None:
     first, words = Part("What is the tag of the kite?", "6"), ("What is {} minus 2?", "{} minus 2 is what?")
     case = Case(
