@@ -18,6 +18,7 @@ from ...evaluation.asks import Grade
 from ...evaluation.case import Case
 from ...evaluation.grading import grade
 from ...evaluation.journal import Journal
+from ...evaluation.protocols.reasoning_gap import ReasoningGap, pair_question
 from ..console.printing import Reporter
 from ..evaluating.ask_plan import ask_options, make_protocol
 from ..evaluating.evaluate import bars
@@ -41,7 +42,18 @@ def with_variants(
     if company:
         more = f"{len(company)} other failing case{'s' * (len(company) > 1)}"
         reporter.say(f"{data.name}: also asking {more} for comparison")
-    return {case.id: variants.of(case, known, seed) for case in (*failing, *company)}
+    return {case.id: _put(data, variants.of(case, known, seed)) for case in (*failing, *company)}
+
+
+def _put(data: RunData, group: Sequence[variants.Variant]) -> list[variants.Variant]:
+    """A case and its variants with the question that the run puts: the reasoning gap puts Q2 with X behind its Q1.
+
+    Variants that differ in nothing else are left out.
+    """
+    if data.protocol != ReasoningGap.name:
+        return list(group)
+    first, *others = (replace(v, case=replace(v.case, question=pair_question(v.case))) for v in group)
+    return [first, *(v for v in others if v.case.question != first.case.question)]
 
 
 def hear(
@@ -50,7 +62,7 @@ def hear(
     """The answers of each group; those of matched cases that succeed again; and all that were asked, but these."""
     everyone = [v for group in groups.values() for v in group]
     write_lines(data.path / FOLDER / "variants.jsonl", map(variants.as_row, everyone))
-    right = [variants.Variant(case, "original") for case in matched(data, groups)]
+    right = [v for case in matched(data, groups) for v in _put(data, [variants.Variant(case, "original")])]
     answered = _ask(data, target, [*everyone, *right], reporter)
     successes = [one for one in answered.values() if behaviour.succeeds(one)]
     for variant in right:
@@ -114,5 +126,6 @@ def heard_in_run(data: RunData, failing: Sequence[Case], asked: Iterable[str]) -
     """
     if data.config is None or data.config.asking.temperature:
         return {}
-    left = [variants.Variant(case, "original") for case in failing if case.id not in {*asked}]
+    some = [case for case in failing if case.id not in {*asked}]
+    left = [v for case in some for v in _put(data, [variants.Variant(case, "original")])]
     return {id: [one] for id, one in asks.heard(left, data).items() if one.fails}

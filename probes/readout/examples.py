@@ -45,7 +45,7 @@ def over_examples(
     above, chance 0.5, by ``kind`` (bridge, operand, answer), ``place`` and ``foils`` (``absent``: similar ones that the
     question does not name; ``in-prompt``: all others that it does). Tensors ``{reader}.{foils}.{kind}.{group}``
     ``[layer place]`` with ``difference`` and ``p`` (over the map) beside; ``wholes.{reader}`` ``[reading place]`` is
-    what is compared, of each of ``collect_readings`` (absent foils).
+    what is compared, of each of ``collect_readings`` that the reader can score (absent foils).
 
     Cost: one forward pass of every whole and part. Raises ``NoCasesError`` if no part has a gold answer to look for.
     """
@@ -67,16 +67,12 @@ def over_examples(
     warnings, values = list(got.notes), []
     for reader in readers:
         with stage(progress, f"readout: {reader}", len(got.readings)):
-            try:
-                scores = _scores(lm, reader, got, strength)
-            except NoCasesError as e:
-                warnings.append(f"{reader}: {e}")
-                continue
-        for foils in FOILS:
+            scores = _scores(lm, reader, got, strength, warnings)
+        for foils in FOILS if scores else ():
             held = [
-                (replace(e, kind=r.what), s.above(r.right, r.foils(foils)))
-                for (e, r), s in zip(got.readings, scores, strict=True)
-                if r.foils(foils)
+                (replace(e, kind=r.what), scores[i].above(r.right, r.foils(foils)))
+                for i, (e, r) in enumerate(got.readings)
+                if i in scores and r.foils(foils)
             ]
             if not held:
                 warnings.append(f"{reader}: no question names a similar one; no foils in the prompt")
@@ -105,15 +101,24 @@ def over_examples(
     return ProbeResult("readout", corrected(rows), tensors, axes, settings, warnings, values)
 
 
-def _scores(lm: Model, reader: Reader, got: Collected, strength: float) -> list[Scores]:
+def _scores(lm: Model, reader: Reader, got: Collected, strength: float, warnings: list[str]) -> dict[int, Scores]:
+    """Scores by reading. A warning names the kinds that have too few readings for the reader; they have no scores."""
     readings = [r for _, r in got.readings]
-    if reader == "ridge":
-        return ridge(lm, readings, got.parts, got.entities, strength=strength)
+    whats = dict.fromkeys(r.what for r in readings)
     found: dict[int, Scores] = {}
-    for what in dict.fromkeys(r.what for r in readings):  # a text must not be centred by what else it holds
-        mine = [i for i, r in enumerate(readings) if r.what == what]
-        found |= zip(mine, lens(lm, [readings[i] for i in mine], got.entities), strict=True)
-    return [found[i] for i in range(len(readings))]
+    for kind in ("all",) if reader == "ridge" else whats:  # the lens must not centre a text by what else it holds
+        mine = [i for i, r in enumerate(readings) if kind in ("all", r.what)]
+        some = [readings[i] for i in mine]
+        try:
+            if reader == "ridge":
+                read = ridge(lm, some, got.parts, got.entities, strength=strength)
+            else:
+                read = lens(lm, some, got.entities)
+        except NoCasesError as e:
+            warnings.append(f"{reader}: {kind}: {e}")
+        else:
+            found |= zip(mine, read, strict=True)
+    return found
 
 
 def _rows(

@@ -222,6 +222,38 @@ def test_a_run_whose_only_failures_could_not_be_judged_is_diagnosed_by_them(
     assert not any("left out" in line for line in told.lines())
 
 
+def test_failures_to_diagnose_are_the_counted_ones_and_the_named_ones_that_failed_or_are_open() -> None:
+    def row(case: str, role: str, outcome: str, answer: str | None = None) -> Any:
+        return SimpleNamespace(case=case, role=role, outcome=outcome, answer=answer, ask=f"{case} {role}")
+
+    wrong, right = ("part:0", "incorrect"), ("part:0", "correct")
+    told = {"right": (right, ("whole", "correct")), "open": (right, ("whole", "invalid")),
+            "open too": (right, ("whole", "invalid")),
+            "a": (right, ("part:0:paraphrase:0", "invalid"), ("whole", "incorrect")),
+            "double gate": (wrong, ("whole", "incorrect")), "no parts": (("whole", "incorrect"),)}  # fmt: skip
+    data: Any = SimpleNamespace(
+        path=Path("run"), outcomes={id: dict(rows) for id, rows in told.items()},
+        groups=(["a", "double gate", "no parts"],),
+        cases={id: Case(id, "q", "x", (Part("p", "y"),) * (id != "no parts")) for id in told},
+        graded=[row(id, *one) for id, rows in told.items() for one in rows],
+        responses={f"{id} whole": SimpleNamespace(text=f" {id} ") for id in ("a", "open")},
+    )  # fmt: skip
+    assert [c.id for c in job.failures(data)] == ["a", "double gate"]
+    assert [c.id for c in job.failures(data, [*told])] == ["open", "open too", "a", "double gate"]
+    assert job.unjudged(data) == {"open", "open too"}
+    for named, failures, unjudged, left_out in (
+        ({"a"}, 2, 0, ["open", "open too"]), ({"a", "open"}, 3, 1, ["open too"]), ({"open"}, 2, 1, ["open too"])
+    ):  # fmt: skip
+        counted = {"failures": failures, "unjudged": unjudged, "left_out": left_out}
+        assert job._of_how_many(data, named) == counted, named
+    data.graded = [
+        row("a", "whole", "incorrect", "y"),
+        row("open", "whole", "invalid"),
+        row("open", "part:0", "correct"),
+    ]
+    assert job._said_in_run(data) == {"a": "y", "open": "open"}
+
+
 def test_a_run_ends_with_the_command_that_lists_its_failing_cases_and_its_metrics_say_what_they_are(run: Path) -> None:
     shown = summary.lines(run)
     assert any(f"composcope ls {run} --failures" in line for line in shown)

@@ -186,12 +186,21 @@ def test_readings_with_too_few_similar_names_of_a_family_are_left_out_and_counte
     assert len(got.readings) == 2 * N - left_out and counts == [[str(left_out), "readings"]] * bool(left_out)
 
 
+def test_a_kind_with_too_few_readings_for_the_lens_costs_no_other_kind() -> None:
+    some = [e for e in examples() if e.gold is not None]
+    numbered = [replace(e, gold=replace(e.gold, answer="7")) if e.case == "c0" and e.role != "whole" else e
+                for e in some]  # fmt: skip
+    for given, n, left_out in ((some, 2 * N, 0), (numbered, 2 * N - 1, 1)):
+        got = over_examples(planted(lambda _: True), given, readers=["lens"], permutations=9)
+        assert sum("lens: operand: 1 " in w for w in got.warnings) == left_out
+        assert {"answer", "bridge"} <= {r["kind"] for r in got.table} and len(got.tensors["wholes.lens"]) == n
+
+
 def test_every_row_compares_the_right_name_with_the_foils_that_it_states(monkeypatch: pytest.MonkeyPatch) -> None:
-    def counted(_lm: Any, _reader: Any, got: Any, _strength: float) -> list[Any]:
+    def counted(_lm: Any, _reader: Any, got: Any, *_: Any) -> dict[int, Any]:
         places = len(got.readings[0][1].places)
-        return [
-            SimpleNamespace(above=lambda _, foils: torch.full((4, places), len(foils) / 100.0)) for _ in got.readings
-        ]
+        one = SimpleNamespace(above=lambda _, foils: torch.full((4, places), len(foils) / 100.0))
+        return dict.fromkeys(range(len(got.readings)), one)
 
     monkeypatch.setattr(readout_examples, "_scores", counted)
     got = over_examples(planted(lambda _: True), examples(in_prompt=True), readers=["lens"], permutations=20)

@@ -17,11 +17,14 @@ import pytest
 from told_engine import ToldEngine
 
 from composcope.errors import InputError
-from composcope.evaluation.asks import Ask, Response
+from composcope.evaluation import prompts
+from composcope.evaluation.asks import Ask, Grade, Response
 from composcope.evaluation.cases import Case, Part, write_cases
 from composcope.evaluation.graded import Graded
 from composcope.evaluation.grading import lists
 from composcope.evaluation.pipeline import Evaluation
+from composcope.evaluation.protocols.compositionality_gap import CompositionalityGap
+from composcope.evaluation.protocols.presenting import FormattedProtocol, Presentation
 from composcope.experiments import figures
 from composcope.experiments import investigate as investigating
 from composcope.experiments.config import Config
@@ -650,6 +653,26 @@ def test_a_case_itself_fails_or_not_and_shows_its_cause_whatever_its_variants_do
         assert found.last == f"part:{len(case.parts) - 1}"
 
 
+def test_a_diagnosis_asks_like_the_run_once_and_for_the_likeliest_answer() -> None:
+    gap, how = CompositionalityGap("short", max_tokens=7), Presentation("raw", preamble="both", temperature=0.7, seed=3)
+    for preamble, put in (("both", "yes"), ("no", "no")):
+        made = asks.questions(FormattedProtocol(gap, replace(how, preamble=preamble)), OTHERS)  # type: ignore[arg-type]
+        assert made.protocol == asks.Questions(gap.name, "short", 7, OTHERS)
+        assert made.how == Presentation("raw", preamble=put, seed=3)  # type: ignore[arg-type]
+
+
+def test_a_case_is_asked_in_all_wordings_and_is_told_the_bridge_alone() -> None:
+    case = replace(OSLO, parts=(replace(OSLO.parts[0], paraphrases=("Oslo is in?",)), *OSLO.parts[1:]))
+    like = replace(case, id="like", meta={"variant_of": case.id})
+    questions, failed = asks.Questions("x", "plain"), {"whole": Grade("incorrect", None)}
+    failed |= {f"part:{i}": Grade("correct", None) for i in range(2)}
+    roles = {one.id: {a.role: a.prompt for a in questions.asks(one, failed)} for one in (case, like)}
+    assert roles[case.id].keys() - roles["like"].keys() >= {"part:0:paraphrase:0"}
+    assert not any("paraphrase" in role for role in roles["like"])
+    told = roles["like"][asks.BRIDGE]
+    assert case.parts[0].answer in told and case.answer not in told
+
+
 def test_forced_text_is_fed_after_the_prompt_and_is_another_ask() -> None:
     from composcope.evaluation.engines.local import LocalEngine
     from composcope.evaluation.journal import ask_identity
@@ -735,6 +758,69 @@ def test_the_summary_of_a_diagnosis_shows_cases_with_what_they_said_and_why(run:
     assert verdict.said == graded.answer
     again = results.read_diagnosis(run)
     assert again is not None and list(again.verdicts) == [verdict]
+
+
+def test_a_two_hop_case_is_asked_in_two_other_wordings_and_beside_others_of_its_family_and_benchmark() -> None:
+    words = ("Name the capital of Holland.", "Which city rules?", "The capital of the Netherlands is?",
+             "The Netherlands has which capital?")  # fmt: skip
+    parts = (Part("Where does Ada live?", "Netherlands", aliases=("Holland",)),
+             Part("What is the capital of the Netherlands?", "Amsterdam", paraphrases=words))  # fmt: skip
+    case = Case("a", "What is the capital of the country where Ada lives?", "Amsterdam", parts, family="f")
+    mate = replace(case, id="m", question="What is the capital of the country where Bo lives?", answer="Oslo")
+    mates = [mate, replace(mate, id="same", answer="Amsterdam"), replace(mate, id="g", family="g"),
+             replace(mate, id="other", benchmark="other"), case]  # fmt: skip
+    found = variants.of(case, mates)
+    assert [(v.case.question, v.wording, v.keeps_gold) for v in found] == [
+        (case.question, None, True),
+        ("Name the capital of the country where Ada lives.", "part:1:paraphrase:0", True),
+        (mate.question, None, False),
+        ("The capital of the country where Ada lives is?", "part:1:paraphrase:2", True),
+    ]
+    stated = [
+        {"question": case.question, "answer": "x"},
+        {"question": "Where?", "answer": "y"},
+        {"question": "Where to?"},
+    ]
+    own = variants.of(replace(case, meta={"variants": stated}), mates)
+    assert [(v.case.question, v.keeps_gold) for v in own[1:]] == [("Where?", False), ("Where to?", True)]
+    assert all("variant_of" not in variants.as_row(v).get("meta", {}) for v in own)
+    swapped = [v.case for c in MIXED for v in variants.of(c, [])[1:]]
+    assert all(len({*asks.working(c.worked).values[:2]}) == 2 for c in swapped if c.answer)
+
+
+def test_as_many_other_failures_are_asked_as_are_missing() -> None:
+    some = [Case(id, f"{id}?", "x", (Part("p", "y"),)) for id in "abcd"]
+    data: Any = SimpleNamespace(cases={c.id: c for c in some}, name="run", protocol="scaffolding")
+    for n, ids in ((0, "ab"), (2, "ab"), (3, "abc"), (9, "abcd")):
+        assert [*hearing.with_variants(data, some[:2], some[2:], n, 0, Reporter(None, quiet=True))] == [*ids]
+
+
+def test_failures_that_are_not_asked_again_are_heard_from_the_run_unless_their_answers_were_drawn() -> None:
+    some = [Case(id, f"{id}?", "x", (Part("p", "y"),)) for id in "abc"]
+    rows = [Graded(c.id, role, "correct" if (c.id, role) == ("c", "whole") or role != "whole" else "incorrect")
+            for c in some for role in ("whole", "part:0")]  # fmt: skip
+    for temperature, heard_again in ((0.0, ["a"]), (0.5, [])):
+        config = SimpleNamespace(asking=SimpleNamespace(temperature=temperature))
+        data: Any = SimpleNamespace(config=config, protocol="", graded=rows, asks={}, responses={})
+        assert [*hearing.heard_in_run(data, some, ["b"])] == heard_again
+
+
+def test_the_whole_of_a_reasoning_gap_is_asked_as_the_run_asks_it() -> None:
+    first, words = Part("What is the tag of the kite?", "6"), ("What is {} minus 2?", "{} minus 2 is what?")
+    case = Case(
+        "a", words[0].format("X"), "4", (first, Part(words[0].format(6), "4", paraphrases=(words[1].format(6),)))
+    )
+    stated = {"question_2": "What is X less 2?", "variants": [{"question": "How much is it?"}]}
+    asked = {}
+    for name, own in (("words", case), ("stated", replace(case, meta=stated)), ("other", case)):
+        protocol = "scaffolding" if name == "other" else "reasoning-gap"
+        data: Any = SimpleNamespace(cases={"a": own}, name="run", protocol=protocol)
+        (group,) = hearing.with_variants(data, [own], [], 1, 0, Reporter(None)).values()
+        asked[name] = [v.case.question for v in group]
+    pairs = [prompts.pair(first.question, text.format("X")) for text in words]
+    assert asked == {
+        "words": pairs, "stated": [pairs[0].replace("minus", "less")], "other": [text.format("X") for text in words],
+    }  # fmt: skip
 
 
 def test_successes_of_the_failing_families_are_the_control_for_a_part_behind_its_context(run: Path) -> None:

@@ -14,7 +14,8 @@ import torch
 from composcope.errors import InputError
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.experiments.config import Config
-from composcope.experiments.diagnosis import asks, hypotheses, inside, job, opening, places
+from composcope.experiments.console.printing import Reporter
+from composcope.experiments.diagnosis import asks, hypotheses, inside, job, opening, places, weighing
 from composcope.experiments.diagnosis.evidence import Tally
 from composcope.experiments.models.resolve import ModelSource
 from composcope.experiments.models.target import ServedTarget, Target
@@ -49,8 +50,9 @@ def test_donors_are_like_parts_that_are_answered_right_each_about_something_else
     assert drawn[0] == drawn[1] != drawn[2]
     behind = SimpleNamespace(**{**vars(donors[0]), "preamble": True})  # its working is not where the response begins
     assert opening._setting(SimpleNamespace(engine=None), behind, 0, donors, lambda d, *_: d.made, 0) is None  # type: ignore
-    target = SimpleNamespace(who="w")
-    assert len({opening._inputs(target, replace(found, answers=(1, n)), seed) for n in (2, 3) for seed in (0, 1)}) == 4  # type: ignore
+    made = {opening._inputs(SimpleNamespace(who=who), replace(found, answers=(1, n), source=source), seed)  # type: ignore
+            for who in "vw" for source in ((), (1,)) for n in (2, 3) for seed in (0, 1)}  # fmt: skip
+    assert len(made) == 16
 
 
 def test_a_failing_variant_is_opened_at_its_first_wrong_operand_or_at_its_result(
@@ -81,6 +83,32 @@ def test_a_failing_variant_is_opened_at_its_first_wrong_operand_or_at_its_result
     copied = {"first": "oak", "second": "o", "lost": "a"}
     told = opened(source=lambda one, operand: copied[one.case.id] + "x" * operand if one.case.id in copied else None)
     assert told == {"first": (0, (3,)), "second": (1, (2,)), "result": (0, ())}
+
+
+def test_a_variant_is_measured_with_the_answers_of_all_and_weighed_with_its_own_right_ones(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def decided(gold: int, value: str) -> places.Decision:
+        return places.Decision((1, gold), gold, value, "oak", (0,), 2)
+
+    some = [heard(replace(MIXED[i], id=f"{i}"), wrote(MIXED[i], "98", "99")) for i in (0, 1, 2)]
+    found = {f"{i}": inside.Setting(f"{i}", decided(i, f"v{i}"), decided(i, ""), [decided(7 + i, "")], operand=i)
+             for i in (0, 1)}  # fmt: skip
+    asked: list[tuple[object, ...]] = []
+
+    def measure(lm: Any, one: inside.Setting, seed: int, held: Any) -> dict[str, str] | None:
+        asked.append((one.answers, seed))
+        return {"skip:decision:0": "gold"} if one.variant == "0" else None
+
+    monkeypatch.setattr(opening, "measure", measure)
+    monkeypatch.setattr(opening, "weigh", lambda groups, fewest: (groups, fewest))
+    target: Any = SimpleNamespace(who="w", open_model=lambda: None)
+    for _ in range(2):  # nothing is measured twice
+        groups: Any = {"a": [some[0], some[2]], "b": [some[1]]}
+        got: Any = opening.open_cases(target, groups, found, tmp_path, Reporter(None, quiet=True), 5, fewest=12)
+    opened = weighing.Opened({"skip:decision:0": "gold"}, 0, str(MIXED[0].worked), "v0", (1, 0))
+    assert got == ({"a": [opened], "b": []}, 12)
+    assert asked == [([0, 1, 7, 8], 5)] * 2
 
 
 def test_cases_of_one_cause_and_source_are_opened_together_and_a_wrong_operation_at_its_result(

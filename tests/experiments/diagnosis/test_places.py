@@ -104,6 +104,7 @@ def test_a_name_ends_at_the_last_byte_of_its_last_letter_and_has_all_bytes_of_it
         (end,) = places._ends(whole, reached, name)
         assert str(tokenizer.decode(ids[: end + 1])).endswith(name)
         assert [ids[i] for i in places.words(tokenizer, made, name)] == tokenizer.encode(name)
+    assert places._ends(whole, reached, "Osl", "slo") == (), "parts of words"
 
 
 def test_a_value_that_does_not_go_on_from_the_prompt_has_no_decision() -> None:

@@ -32,7 +32,7 @@ def test_foils_of_an_item_are_the_others_on_the_table_and_its_absent_mates(engin
 @pytest.mark.parametrize("meta", [{"things": ["map", "pen"]}, {"things": ["map"], "chosen": ["map"]}, {"things": []}])
 def test_things_of_another_world_in_a_users_own_case_are_no_foils(meta: dict[str, list[str]]) -> None:
     case, of = Case("a", "Where is the map?", "Oslo", meta=meta), Decision((1, 2), 1, "Oslo", "Norway", (0,), 2)
-    family = {"b": [(case, replace(of, entity="Peru"))]}
+    family = {"b": [(case, replace(of, entity="Peru"))], "c": [(replace(case, family="x"), replace(of, entity="Rome"))]}
     assert readings._like(case, of, family) == ["Norway", "Peru"]
 
 
@@ -65,14 +65,14 @@ def test_what_is_held_is_the_mean_over_the_upper_half_of_the_layers_and_over_the
     layers: int, upper: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ["Oslo", "Bern", "Rome", "Lima"]
-    monkeypatch.setattr(readings, "name_tokens", lambda _, name: (names.index(name),))
+    monkeypatch.setattr(readings, "name_tokens", lambda _, name: (names.index(name[:4]),))
     tokenizer: Any = SimpleNamespace(decode=lambda ids: "Which one, Rome or not?")
 
     def lens(lm: Any, mine: Sequence[Reading], tokens: Any) -> list[Any]:
         def above(n: int) -> Any:
             return lambda right, foils: torch.arange(float(layers))[:, None] + torch.arange(2) / 10 + n * len(foils)
 
-        return [SimpleNamespace(above=above(names.index(r.right))) for r in mine]
+        return [SimpleNamespace(above=above(names.index(r.right[:4]))) for r in mine]
 
     monkeypatch.setattr(readings, "lens", lens)
 
@@ -86,6 +86,8 @@ def test_what_is_held_is_the_mean_over_the_upper_half_of_the_layers_and_over_the
     assert absent.above == pytest.approx(mean + 0.1 + 0.5 * 2) and absent.layer_0 == pytest.approx(1.1 + 0.5 * 2)
     assert (absent.like, absent.n) == (2, 2)
     assert absent.others == pytest.approx(mean + 0.1 + (2 * 3 + 3 * 2) / 2)
+    alike = readings.read(None, tokenizer, {**wholes, "d": [variant("Oslofjord")]})["a"]
+    assert [h.like for h in alike if h.foils == "absent"] == [2.5] * 2, "begins like Oslo: a foil of Bern alone"
     named = found["in-prompt", "entity"]
     again = readings.read(None, tokenizer, {**wholes, "d": [variant("Rome"), variant("Oslo")]})
     assert [h.others for h in again["a"]] == [h.others for h in found.values()], "Rome once, and Oslo is its own"
