@@ -50,7 +50,9 @@ def test_matched_pairs_are_those_of_the_study_or_every_other_run_against_the_fir
     assert found == [("reference", n, "first", b) for b in "xy" for n in ("second", "third")]
     own = {"pairs": [{"kind": "cost", "a": "A", "b": "B"}, {"kind": "cost", "a": "A", "b": "gone"}]}
     labelled = [bare_run(name=n, about={"label": n.upper()}, study=own) for n in ("b", "a", "c")]
-    assert [(a.name, b.name) for _, a, b in accuracies.matched(labelled)] == [("a", "b")]
+    second = [bare_run(name=f"{r.name}2", about=r.about, study=own, path=Path("other", r.name)) for r in labelled[:2]]
+    found = [(a.name, b.name) for _, a, b in accuracies.matched([*labelled, *second])]
+    assert found == [("a", "b"), ("a2", "b2")], "the pairs of each study"
     asked = ("short", "double-gate"), ("long", "double-gate"), ("gap", "compositionality-gap")
     same = [bare_run(name=n, protocol=p, path=Path(n)) for n, p in asked]
     assert [(a.name, b.name) for _, a, b in accuracies.matched(same)] == [("long", "short")], "one model, asked twice"
