@@ -419,6 +419,7 @@ def test_arguments_that_cannot_be_used_are_refused_by_name(run: RunResults, tmp_
         "config: str": lambda: cs.investigate("organism:none", tmp_path),  # type: ignore[arg-type]
         "rows have numbers": lambda: run.metrics["gap"],  # type: ignore[index]
         f"holds 1 run; .*{run.name}": lambda: cs.open_run(Path(run.path).parent),
+        "run is given twice": lambda: cs.plot.mink([run, ProbeResults("min-k", run.data, ProbeData("min-k", []), "")]),
         "attention: RunResults": lambda: cs.plot.attention(run, "a", layer=0),  # type: ignore[arg-type]
     }
     for named, call in wrong.items():
