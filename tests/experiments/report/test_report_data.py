@@ -263,6 +263,11 @@ def test_a_live_page_keeps_the_one_before_and_is_written_only_when_a_file_change
     assert drawn == [("outcomes", "3"), ("outcomes", "4")]
     (tmp_path / "validity.json").write_text("{}")  # of the run's study
     assert [pages.refresh(), pages.refresh()] == [True, False]
+    synthetic.make_run(tmp_path / "other" / "y", n=2, probes=())
+    pages = view.Pages([run, tmp_path / "other"], tmp_path / "more", lambda _: None)
+    assert pages.refresh()
+    synthetic.make_run(tmp_path / "other" / "run", n=2, probes=())
+    assert pages.refresh() and [r.name for r in pages._loaded[2]] == [f"{tmp_path.name}/run", "other/run", "y"]
 
 
 @pytest.mark.parametrize("name", ["outcomes", "my_Figure", "eine Übersicht"])
