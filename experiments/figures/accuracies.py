@@ -167,17 +167,22 @@ def step_gains(a: RunData, b: RunData) -> list[Row]:
 
 
 def matched(runs: Sequence[RunData]) -> list[tuple[Mapping[str, Any], RunData, RunData]]:
-    """The matched pairs of the runs' study, on each data set; without a study, each run compared with the first.
+    """The matched pairs of the runs' studies, on each data set; without any, each run compared with the first.
 
     Runs of one model are compared only if they have the same protocol: they differ in how it was run or asked.
     """
     found: list[tuple[Mapping[str, Any], RunData, RunData]] = []
     for mine in _by_data(runs):
-        by_label = {str(r.about.get("label") or r.model): r for r in reversed(mine)}
-        pairs = [p for r in mine[:1] for p in r.study.get("pairs", [])]
-        found += [(p, by_label[p["a"]], by_label[p["b"]]) for p in pairs if p["a"] in by_label and p["b"] in by_label]
+        studies: dict[Path, list[RunData]] = {}
+        for r in mine:
+            if r.study.get("pairs"):
+                studies.setdefault(r.path.parent, []).append(r)
+        for own in studies.values():
+            by_label = {str(r.about.get("label") or r.model): r for r in reversed(own)}
+            found += [(p, by_label[p["a"]], by_label[p["b"]]) for p in own[0].study["pairs"]
+                      if p["a"] in by_label and p["b"] in by_label]  # fmt: skip
         found += [({"kind": "reference"}, run, mine[0]) for run in mine[1:]
-                  if not pairs and (run.model != mine[0].model or run.protocol == mine[0].protocol)]  # fmt: skip
+                  if not studies and (run.model != mine[0].model or run.protocol == mine[0].protocol)]  # fmt: skip
     return found
 
 

@@ -224,7 +224,7 @@ def _rows(probe: ProbeData) -> list[Row]:
         if len(rest) != 2:  # what each whole holds, token by token
             continue
         kind, show = (rest[1], "difference") if rest[0] == "difference" else (rest[0], rest[1])
-        if rest[0] == "p" or show not in SHOWN:
+        if show not in SHOWN:
             continue
         n, maps = behind(probe.rows(f"held_{reader}", kind=kind, foils=foils), show), foils == FOILS[0]
         out += [

@@ -97,7 +97,13 @@ def __getattr__(name: str) -> Callable[..., Drawing]:
     @from_python()
     def plot(runs: Any, **options: Any) -> Drawing:
         one = isinstance(runs, str | Path | RunData | RunResults | ProbeResults)
-        return draw(figure.name, [_as_run(r) for r in ([runs] if one else runs)], **options)
+        some = [runs] if one else list(runs)
+        given = [_as_run(r) for r in some]
+        paths = [r.path for r in given if isinstance(r, RunData)]
+        for r in some:
+            if isinstance(r, ProbeResults) and paths.count(r.run.path) > 1:
+                raise InputError(f"{r!r}: its run is given twice, and a figure shows a run once; draw each by itself")
+        return draw(figure.name, given, **options)
 
     plot.__name__, plot.__doc__ = name, f"{figure.title}. {figure.draw.__doc__ or ''}"
     return plot

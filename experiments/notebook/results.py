@@ -299,8 +299,8 @@ class RunResults:
         return self.data.warnings
 
     def _labelled(self, label: str) -> tuple[str, ...]:
-        sets = [s for s in self.data.case_sets.values() if s.label == label]
-        return tuple(dict.fromkeys(e.case for s in sets for e in s.entries))
+        failures, successes = self.data.groups
+        return tuple({"failure": failures, "success": successes}.get(label, ()))
 
     @cached_property
     def _labels(self) -> dict[str, str]:

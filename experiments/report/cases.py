@@ -70,14 +70,14 @@ def _rows(run: RunData, number: int, lists: Mapping[str, dict[str, int]], told: 
         for g in graded:
             outcomes.setdefault(place("roles", g.role), str(OUTCOMES.index(g.outcome)))
         own = [p.skill for p in known.parts if p.skill] if known else []
-        skills = {place("skills", s) for s in own or (graded[0].skills if graded else ())}
+        skills = [place("skills", s) for s in own or (graded[0].skills if graded else ())]
         mine = [place("sets", s) for s in sets.get(case, [])]
         whole = next((g for g in graded if g.role == "whole"), None)
         origin = told.origins.get(case)
         yield [
             number, case, None if about.family is None else place("families", about.family), about.depth,
             about.operation, _dense(outcomes), mine, GATES.index(gated[case]) if case in gated else None,
-            sorted(skills), levels.get(case), _both_ends(known.question if known else ""),
+            skills, levels.get(case), _both_ends(known.question if known else ""),
             _short(known.answer if known else str((whole and whole.gold) or "")),
             _short(str(whole.answer)) if whole and whole.answer is not None else None,
             list(KINDS).index(origin.kind) if origin else None, _short(origin.detail) if origin else "",

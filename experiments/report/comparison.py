@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...evaluation.metrics import Metric
+from ...evaluation.protocols.counting import truth
 from ..figures.drawing import encodable
 from ..figures.grouping import labels
 from ..figures.style import signed
@@ -41,7 +42,7 @@ def write_comparison(a: str | Path, b: str | Path, out: str | Path, found: Mappi
     # One id with two questions counts as two cases: the list keeps them apart, and so the parts that differ.
     both = shared_cases(*runs)
     apart = {c: [r for r in texts.index["roles"] if not both.comparable(c, r)] for c in both.changed_parts}
-    about = {**texts.index, "changed": found["cases"]["changed"], "apart": apart, "wrong": list(map(_as_wrong, runs))}
+    about = {**texts.index, "changed": found["cases"]["changed"], "apart": apart, "counted": list(map(_counted, runs))}
     write_script(folder / "data" / "compared", "index", about)
     for name, chunk in texts.files.items():
         write_script(folder / "data" / "compared", name, chunk)
@@ -57,13 +58,17 @@ def write_comparison(a: str | Path, b: str | Path, out: str | Path, found: Mappi
     return write_text(folder / "compare.html", encodable(page))
 
 
-def _as_wrong(run: RunData) -> dict[str, list[str]]:
-    """For each case, the roles whose answer could not be judged and counts as wrong, as the run's paper counts it."""
-    wrong: dict[str, list[str]] = {}
+def _counted(run: RunData) -> dict[str, dict[str, bool]]:
+    """For each case and role whether the answer counts as right, where its grade does not say so itself.
+
+    Some papers count what could not be judged as wrong, and to decline is right where no model can know the answer.
+    """
+    found: dict[str, dict[str, bool]] = {}
     for row, counted in zip(run.graded, counted_rows(run), strict=True):
-        if row.outcome != counted.outcome:
-            wrong.setdefault(row.case, []).append(row.role)
-    return wrong
+        right = truth(counted)
+        if right is not None and (row.outcome == "invalid" or right != (row.outcome == "correct")):
+            found.setdefault(row.case, {}).setdefault(row.role, right)
+    return found
 
 
 def lead(found: Mapping[str, Any], names: Sequence[str]) -> str:

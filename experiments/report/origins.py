@@ -15,6 +15,7 @@ from ...evaluation.asks import Response
 from ...evaluation.case import Case
 from ...evaluation.earlier_part import earlier_part
 from ...evaluation.graded import Graded
+from ...evaluation.protocols.counting import truth
 from ..run.reader import RunData
 
 LOOP, BRIDGE, STOPPED, OPERAND, RESULT, LISTED = "loop", "bridge", "stopped", "operand", "result", "listed"
@@ -68,7 +69,7 @@ def origins(run: RunData) -> dict[str, Origin]:
     found: dict[str, Origin] = {}
     for row in run.graded:
         case = run.cases.get(row.case)
-        if row.role != "whole" or row.outcome == "correct" or row.case in found:
+        if row.role != "whole" or truth(row) is True or row.case in found:
             continue
         if case is None:
             found[row.case] = Origin(UNCLEAR)

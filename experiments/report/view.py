@@ -96,7 +96,7 @@ class Pages:
             if self._known.get(run.path, (None,))[0] != state:
                 self._known[run.path] = (state, run)
             runs.append(self._known[run.path][1])
-        return runs
+        return load(runs)  # a new run may have the name of one that was read before
 
     def keep_fresh(self, stopped: threading.Event) -> None:
         """Refresh until ``stopped``; the same error is reported only once."""

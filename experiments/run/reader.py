@@ -123,7 +123,7 @@ class RunData:
     @property
     def about(self) -> Mapping[str, Any]:
         """The study's description of the model: label, family, size, tuning, recipe, ..."""
-        return self.study.get("about", {}).get(self.name, {})
+        return self.study.get("about", {}).get(self.path.name, {})
 
     @property
     def model(self) -> str:

@@ -68,6 +68,8 @@ def _sizes(sources: Sequence[Source], o: AnalysisOptions) -> dict[str, float]:
     known = {name: None for s in sources for name in (s.name, s.model)}
     for text in o.sizes:
         name, sign, number = text.rpartition("=")
+        if name in found:
+            raise InputError(f"--size {text}: {name} has a size already, {found[name]:g}; give it once")
         try:
             found[name] = float(number)
         except ValueError:

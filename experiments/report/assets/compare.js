@@ -8,9 +8,9 @@
   const KINDS = ["only A right", "only B right", "both wrong", "both right", "not judged in both"];
   document.getElementById("theme").addEventListener("click", composcope.toggle);
 
-  function kindOf(a, b) {
-    if (!a || !b || a === "invalid" || b === "invalid") return KINDS[4];
-    const [x, y] = [a === "correct", b === "correct"];
+  // Whether each side is right; null where it was not judged.
+  function kindOf(x, y) {
+    if (x === null || y === null) return KINDS[4];
     return x === y ? KINDS[x ? 3 : 2] : KINDS[x ? 0 : 1];
   }
 
@@ -48,10 +48,10 @@
 
     function show(limit = PAGE) {
       const said = (r, side) => (r.sides[side] ? r.sides[side].outcome(chosen.role) : null);
-      // What a paper counts as wrong is wrong here, too, as in the tables above.
-      const counted = (r, side) => (said(r, side) === "invalid" && (own(index.wrong[side], r.case) || []).includes(chosen.role) ? "incorrect" : said(r, side));
+      // As in the tables above: a paper may count what could not be judged as wrong, and to decline may be right.
+      const right = (r, side) => own(own(index.counted[side], r.case), chosen.role) ?? (["invalid", null].includes(said(r, side)) ? null : said(r, side) === "correct");
       const apart = (r) => said(r, 0) && said(r, 1) && (own(index.apart, r.case) || []).includes(chosen.role);
-      const found = rows.map((r) => ({ ...r, apart: apart(r), kind: apart(r) ? KINDS[4] : kindOf(counted(r, 0), counted(r, 1)), said: [said(r, 0), said(r, 1)] }))
+      const found = rows.map((r) => ({ ...r, apart: apart(r), kind: apart(r) ? KINDS[4] : kindOf(right(r, 0), right(r, 1)), said: [said(r, 0), said(r, 1)] }))
         .filter((r) => (!chosen.kind || r.kind === chosen.kind) && (!chosen.depth || String(r.any.depth) === chosen.depth) && (!chosen.family || r.any.family === chosen.family)
           && (!chosen.find || `${r.case} ${r.any.question}`.toLowerCase().includes(chosen.find)))
         .sort((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind));

@@ -13,6 +13,7 @@ from composcope.evaluation.cases import Case
 from composcope.evaluation.metrics import Metric
 from composcope.evaluation.protocols import counting
 from composcope.experiments.figures import accuracies, grouping
+from composcope.experiments.figures.drawing import NothingToDraw, source
 
 from ..bare_runs import answers, bare_run
 
@@ -49,9 +50,16 @@ def test_matched_pairs_are_those_of_the_study_or_every_other_run_against_the_fir
     found = [(p["kind"], a.name, b.name, a.benchmark) for p, a, b in accuracies.matched(runs)]
     assert found == [("reference", n, "first", b) for b in "xy" for n in ("second", "third")]
     own = {"pairs": [{"kind": "cost", "a": "A", "b": "B"}, {"kind": "cost", "a": "A", "b": "gone"}]}
-    labelled = [bare_run(name=n, about={"label": n.upper()}, study=own) for n in ("b", "a", "c")]
-    assert [(a.name, b.name) for _, a, b in accuracies.matched(labelled)] == [("a", "b")]
+    labelled = [bare_run(name=n, about={"label": n[0].upper()}, study=own) for n in ("b", "a", "c", "again")]
+    second = [bare_run(name=f"{r.name}2", about=r.about, study=own, path=Path("other", r.name)) for r in labelled[:2]]
+    found = [(a.name, b.name) for _, a, b in accuracies.matched([*labelled, *second])]
+    assert found == [("a", "b"), ("a2", "b2")], "the pairs of each study"
     asked = ("short", "double-gate"), ("long", "double-gate"), ("gap", "compositionality-gap")
+    files = [
+        bare_run(name=f"{b}{i}", benchmark=f"{b}/set", cases={"c": Case("c", "?", "1")}) for b in "xy" for i in "12"
+    ]
+    assert [[r.name for r in some] for some in accuracies._by_data(files)] == [["x1", "x2"], ["y1", "y2"]]
+    assert [len(some) for some in accuracies._by_data(files[:3])] == [3], "another version of the file"
     same = [bare_run(name=n, protocol=p, path=Path(n)) for n, p in asked]
     assert [(a.name, b.name) for _, a, b in accuracies.matched(same)] == [("long", "short")], "one model, asked twice"
 
@@ -113,8 +121,25 @@ def test_the_whole_stands_against_the_geometric_mean_of_the_steps_over_the_cases
     (row,) = accuracies.gap_scatter.draw([run]).rows
     assert (row["value"], row["n_x"]) == (0.4, 15) and row["x"] == row["root_s1_s2"] == pytest.approx((5 / 15) ** 0.5)
     assert 0 < row["x_low"] < row["x"] < row["x_high"] < 1, "5 of 15 first steps and all second ones"
-    three = bare_run(metrics=[*metrics, Metric("step:2", n=20, value=1.0)], graded=graded)
-    assert [r["run"] for r in accuracies.gap_scatter.draw([run, three]).rows] == [run.name], "the curve is of two steps"
+    three = bare_run(name="three", path=Path("x"), metrics=[*metrics, Metric("step:2", n=20, value=1.0)], graded=graded)
+    drawing = accuracies.gap_scatter.draw([run, three])
+    assert [r["run"] for r in drawing.rows] == [run.name] and "Runs: r." in drawing.caption, "the curve is of two steps"
+
+
+def test_a_row_has_the_numbers_of_its_metric_and_each_gap_its_panel() -> None:
+    numbers: dict[str, Any] = {"n": 40, "n_invalid": 2, "count": -4, "value": -0.1, "interval": "t", "low": -0.2,
+                               "high": 0.1, "bound_low": -0.15, "bound_high": 0.05}  # fmt: skip
+    others = [Metric("independence_gap", n=40, value=-0.2), Metric("press_gap", n=40, value=0.3)]
+    about = {"run": "r", "model": "m", "benchmark": "b", "gap": "gap"}
+    drawing = accuracies.gaps.draw([bare_run(metrics=[Metric("gap", **numbers), *others])])
+    assert drawing.rows[0].items() >= {**about, **numbers}.items()
+    drawn = {ax.get_title(loc="left"): {float(x) for line in ax.lines if len(xs := line.get_xdata()) == 1 for x in xs}
+             for ax in drawing.figure.axes}  # fmt: skip
+    assert drawn == {"whole − both": {-0.1}, "whole − S1·S2": {-0.2}, "P(whole wrong | both right)": {0.3}}
+    with pytest.raises(NothingToDraw, match="extra context"):
+        accuracies.context_control.draw([bare_run(metrics=[Metric("step:0", n=9), Metric("composition", n=9)])])
+    runs = [bare_run(commands=["a"]), bare_run(name="s", commands=["b", "a"])]
+    assert source(runs) == "Runs: r, s. Made by: a ; b."
 
 
 def test_a_gain_is_relative_to_the_usual_way_and_a_pair_is_a_minus_b() -> None:
@@ -141,6 +166,7 @@ def test_a_row_of_a_pair_names_its_models_in_the_order_of_the_difference() -> No
     assert [(r["run"], r["kind"], r["pair"], r["benchmark"], r["asked"], r["value"]) for r in drawing.rows] == [
         ("dear-run − cheap-run", "cost", "dear − cheap", b, "whole", 0.75) for b in "xy"
     ]
+    assert "Runs: cheap-run, dear-run, cheap-run, dear-run." in drawing.caption
     for some, named in ((runs, ["(cost, x)", "(cost, y)"]), (runs[:2], ["(cost)"])):
         (ax, *_) = accuracies.pair_gains.draw(some).figure.axes
         assert sorted(t.get_text().split("\n")[-1] for t in ax.get_yticklabels()) == named

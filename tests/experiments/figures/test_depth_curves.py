@@ -16,9 +16,10 @@ from composcope.evaluation.graded import Graded
 from composcope.evaluation.metrics import Metric
 from composcope.experiments import figures
 from composcope.experiments.figures import depth_curves, grouping
+from composcope.experiments.figures.drawing import NothingToDraw
 from composcope.experiments.run.reader import RunData
 
-from ..bare_runs import bare_run
+from ..bare_runs import answers, bare_run
 
 
 def test_two_runs_are_compared_in_the_cells_of_a_channel_and_in_no_other_group(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,6 +74,11 @@ def test_a_pair_of_models_has_its_own_lines_on_each_benchmark(synthetic: ModuleT
     assert len(pairs) == len({pair for pair, _ in pairs}) == 2
     said = [label.get_text() for label in drawn.figure.axes[0].get_yticklabels()]
     assert sorted(said) == sorted(pair for pair, _ in pairs) and all(b in pair for pair, b in pairs)
+    assert "nothing to draw" not in drawn.caption, "each run is one of a pair"
+    rows = answers("11", roles="whole part:0")
+    gaps = [bare_run(name=n, model=n, path=Path(n), protocol="compositionality-gap", graded=rows) for n in "ab"]
+    with pytest.raises(NothingToDraw):
+        depth_curves.channels.draw(gaps)
     one = figures.draw("channels", [tmp_path / "control-ours", tmp_path / "twin-ours"])
     assert "ours" not in one.rows[0]["pair"]
 

@@ -23,6 +23,11 @@ def test_stages_of_the_gates_are_in_the_order_in_which_they_are_passed() -> None
     stages = [(r["stage"], r["count"], r["n"]) for r in gates._stages(bare_run(one=found.get))]
     assert stages == [("all cases", 80, 80), ("atoms stable", 70, 80), ("sub-questions right", 60, 80),
                       ("both gates", 50, 80), ("whole wrong, gated", 20, 80)]  # fmt: skip
+    asked = {"step:0": (60, 78, 2), "step:1": (40, 60, 0), "both": (30, 70, 10), "press_gap": (12, 25, 5)}
+    gap = [Metric(name, n=n, n_invalid=open_, count=k) for name, (k, n, open_) in asked.items()]
+    stages = [(r["stage"], r["count"], r["n"]) for r in gates._stages(bare_run(metrics=gap))]
+    assert stages == [("all cases", 80, 80), ("step 1 right", 60, 80), ("step 2 right (of 60)", 40, 80),
+                      ("both right", 30, 80), ("whole wrong, both right", 12, 80)]  # fmt: skip
 
 
 def test_quadrants_have_their_own_order_and_names() -> None:

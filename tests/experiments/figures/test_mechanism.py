@@ -61,6 +61,7 @@ def test_rows_by_kind_leave_out_comparisons_and_other_groups(synthetic: ModuleTy
 def test_altered_steps_are_drawn_together_only_where_they_are_of_several_kinds(known: str, left: str) -> None:
     rows = [{"what": what, "step": step, "group": group, "n": 9, "value": 1 / 3, "low": None, "high": None}
             for what in mechanism.ENDS.values() for step in known.split() for group in style.GROUP_COLORS]  # fmt: skip
+    rows += [{**row, "step": "result", "n": 0, "value": None} for row in rows if row["step"] == "all"]
     mechanism._draw_altered(style.figure(3, 3).subplots(), rows)
     assert list(dict.fromkeys(r["step"] for r in rows if r["drawn"] != "no")) == left.split()
 
@@ -141,7 +142,9 @@ FIGURES: dict[str, tuple[str, ProbeData, Callable[[dict[str, Any]], dict[str, An
                   settings={"places": ["entity", "prompt-end", "answer-slot"]}),
         lambda r: {"value": _number(
             f"lens.{r['foils']}.{'difference.bridge' if r['show'] == 'difference' else 'bridge.' + r['show']}",
-            r["layer"] + 1, ("entity", "prompt-end", "answer-slot").index(r["place"]))},
+            r["layer"] + 1, ("entity", "prompt-end", "answer-slot").index(r["place"])),
+            "n": min(_row("held_lens", kind="bridge", group=g, foils=r["foils"])["n"]
+                     for g in (GROUPS[:2] if r["show"] == "difference" else (r["show"],)))},
     ),
     "lookback": (
         "lookback",
@@ -193,6 +196,7 @@ def test_every_row_of_a_probes_figure_has_the_numbers_of_what_it_names(name: str
         assert {k: row[k] for k in ("value", "low", "high", "n") if k in told} == {
             k: pytest.approx(told[k]) for k in ("value", "low", "high", "n") if k in told
         }, row  # fmt: skip
+    assert name != "faithfulness" or {r["what"] for r in rows} == {"early", "filler", *mechanism.ENDS.values()}
     named = [tuple((k, v) for k, v in row.items() if isinstance(v, str | int | None)) for row in rows]
     assert len(rows) >= 4 and len(set(named)) == len(named)
 

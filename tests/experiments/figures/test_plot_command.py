@@ -172,6 +172,9 @@ def test_a_figure_is_as_wide_as_print_wants_it(width: str, inches: float, study:
     Look(width, title=False).apply(fig)  # type: ignore[arg-type]
     assert fig.get_figheight() <= high, "a figure that becomes wider becomes no higher"
     assert fig.get_figwidth() == inches and not fig.axes[0].get_title(loc="left")
+    several = figures.draw("family-curves", [study]).figure
+    Look(width, title=False).apply(several)  # type: ignore[arg-type]
+    assert all(ax.get_title(loc="left") for ax in several.axes), "titles that name the panels"
     fig.draw_without_rendering()
     (legend,) = fig.legends
     box = legend.get_window_extent().transformed(fig.transFigure.inverted())

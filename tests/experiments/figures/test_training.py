@@ -48,8 +48,12 @@ def test_doses_are_points_of_one_training_or_a_line_for_each_and_their_mean(
         sizes = (2, 1) if seed == "all" else (20, 20)
         for dose, value, n in zip(("none", "twin"), wanted[seed], sizes, strict=True):
             lines.append(f"follows the dose,mean cosine,{dose},{n},{value},{value - 0.1},{value + 0.1},t,,{seed}")
+    lines += ["follows the dose,mean cosine,,,,,,,cannot say,7"] * (len(seeds) > 1)
     (tmp_path / "validity" / "table.csv").write_text("\n".join(lines) + "\n")
-    drawing = figures.draw("dose-response", [tmp_path])
+    other = synthetic.make_run(tmp_path / "elsewhere" / "other", n=4, probes=())
+    drawing = figures.draw("dose-response", [tmp_path, other])
+    assert "Runs: none." in drawing.caption, "of the study that has the table"
+    assert ("Undefined, not drawn: seed 7." in drawing.caption) == (len(seeds) > 1)
     assert ("mean cosine, twin (n=1 trainings)" in drawing.caption) == (len(seeds) > 1)
     assert "mean cosine, none (n=2 trainings)" not in drawing.caption
     (ax, *_) = drawing.figure.axes

@@ -31,7 +31,7 @@ from composcope.experiments import figures
 from composcope.experiments import probing as job_of_probes
 from composcope.experiments.cli import main
 from composcope.experiments.diagnosis import job
-from composcope.experiments.notebook import ProbeResults, RunResults, probing
+from composcope.experiments.notebook import ProbeResults, RunResults, opening, probing
 from composcope.experiments.notebook import shown as displayed
 from composcope.experiments.notebook.probing import run_config
 from composcope.experiments.notebook.results import CaseResult, _line
@@ -148,6 +148,9 @@ def test_figures_of_an_open_run_draw_the_probes_that_its_folder_has_now(
     now = cs.plot.lookback_means(opened.path).rows
     assert now != before
     assert opened.plot("lookback-means").rows == cs.plot.lookback_means(opened).rows == now
+    assert "mine" not in opened.data.probe_names
+    (Path(opened.path) / "probes" / "mine").mkdir()
+    assert "mine" in displayed.probed_now(opened.data).probe_names
 
 
 @pytest.mark.parametrize("name", list(PROBES))
@@ -401,6 +404,7 @@ def test_arguments_that_cannot_be_used_are_refused_by_name(run: RunResults, tmp_
         "^benchmark=nope.jsonl: ": lambda: cs.evaluate("organism:none", "nope.jsonl"),
         "^case nope: run has no such case": lambda: cs.diagnose(run.path, ids=["nope"]),
         "^group_by=cost: ": lambda: cs.plot.gaps(run, group_by="cost"),
+        "^group_by=size: ": lambda: run.plot("gaps", group_by="size"),
         "lookback,min-k.*give one": lambda: run.failures.probe("lookback,min-k", quiet=True),
         "none.*give one": lambda: run.failures.probe("none", quiet=True),
         "all.*give one": lambda: run.failures.probe("all", quiet=True),
@@ -419,6 +423,7 @@ def test_arguments_that_cannot_be_used_are_refused_by_name(run: RunResults, tmp_
         "config: str": lambda: cs.investigate("organism:none", tmp_path),  # type: ignore[arg-type]
         "rows have numbers": lambda: run.metrics["gap"],  # type: ignore[index]
         f"holds 1 run; .*{run.name}": lambda: cs.open_run(Path(run.path).parent),
+        "run is given twice": lambda: cs.plot.mink([run, ProbeResults("min-k", run.data, ProbeData("min-k", []), "")]),
         "attention: RunResults": lambda: cs.plot.attention(run, "a", layer=0),  # type: ignore[arg-type]
     }
     for named, call in wrong.items():
@@ -428,6 +433,10 @@ def test_arguments_that_cannot_be_used_are_refused_by_name(run: RunResults, tmp_
 
 def test_a_run_stands_for_its_folder_and_some_of_its_cases_are_named_by_a_list(run: RunResults) -> None:
     assert cs.open_run(run).path == run.path  # type: ignore[arg-type]
+    assert run.data.config is not None and run.data.config.benchmark == f"{run.path}/cases.jsonl", "its own cases"
+    mixture = [Case(b, "?", "1", benchmark=b) for b in "ab"]
+    names = [opening._benchmark(some, None).name.rpartition("-")[0] for some in (mixture, mixture[:1])]
+    assert names == ["cases", "a"]
     ids = run.cases.ids
     assert run.cases[[0, ids[-1]]].ids == (ids[0], ids[-1])
     mask = [id in (ids[1], ids[3]) for id in ids]
@@ -559,6 +568,8 @@ def test_one_head_is_drawn_by_its_number(run: RunResults) -> None:
     assert [r["value"] for r in drawn[0]] == pytest.approx([looks[r["query"]][r["key"]] for r in drawn[0]])
     words = pieces(run.lm.tokenizer, ids[0].tolist())
     assert all((r["query_token"], r["key_token"]) == (words[r["query"]], words[r["key"]]) for r in drawn[0])
+    both = cs.plot.attention(run.lm, "7 times 8", layer=0, heads=[0, 1]).rows
+    assert [r for r in both if r["head"] == 1] == drawn[0] and len(both) == 2 * len(drawn[0])
     with pytest.raises(InputError, match=r"heads=\[1\]"):
         cs.plot.attention(run.lm, "7", layer=0, heads=[2], head=1)
     with pytest.raises(InputError, match=r"heads=\[\]"):
@@ -608,6 +619,12 @@ def test_a_case_in_a_notebook_shows_its_questions_answers_and_marks() -> None:
     line = _line(found)
     assert (line["gold"], line["answer"], line["cause"]) == ("3", "4", None) and "part:0:paraphrase:1" not in line
     assert repr(found) == "<case c (failure): parts ✓ abstained, whole ✗ '4', gold '3'>"
+    because = replace(found, verdict=Verdict("c", "lost", ()))
+    assert repr(because).startswith("<case c (failure, lost): ")
+    assert [found._of_role(role) for role in ("part:1", "part:2", "part:0:paraphrase:2", "code")] == [
+        "Two?",
+        *[None] * 3,
+    ]
     assert [g.role for g in found.parts] == ["part:0", "part:1"], "a paraphrase is no part"
     bare = replace(found, graded=[])
     assert "whole not asked" in repr(bare) and bare.whole is None

@@ -41,7 +41,7 @@ def test_a_row_of_the_browser_has_the_first_answer_of_each_role_and_what_filters
         Graded("a", "whole", "incorrect", answer="Bergen"), Graded("a", "whole", "correct", answer="Oslo", repeat=1),
         Graded("a", "part:0", "correct"), Graded("a", "part:1", "correct"),
         Graded("a", "part:1", "incorrect", repeat=1),
-        Graded("b", "part:1", "abstained", family="g", depth=3, operation="minus", skills=("count",), gold="7"),
+        Graded("b", "part:1", "abstained", family="g", depth=3, operation="minus", skills=("add", "count", "add"), gold="7"),
         Graded("b", "whole", "invalid", gold="Rome"),
         Graded("c", "whole:cot", "incorrect", answer="Rome", gold="Bern", family="g", depth=2),
     ]  # fmt: skip
@@ -57,8 +57,9 @@ def test_a_row_of_the_browser_has_the_first_answer_of_each_role_and_what_filters
     assert outcomes(a) == {"whole:cot": "correct", "whole": "incorrect", "part:0": "correct", "part:1": "correct"}
     assert outcomes(b) == {"whole": "invalid", "part:1": "abstained"}
     named = [{k: [made[k][i] for i in row[k]] for k in ("skills", "sets")} for row in (a, b)]
+    # skills stand in the order of the steps
     assert named == [{"skills": ["recall", "add"], "sets": ["failures", "both"]},
-                     {"skills": ["count"], "sets": ["scaffold-k"]}]  # fmt: skip
+                     {"skills": ["add", "count", "add"], "sets": ["scaffold-k"]}]  # fmt: skip
     about = [(made["families"][r["family"]], r["depth"], r["operation"], r["k"], r["twin"]) for r in (a, b)]
     assert about == [("f", 2, "plus", None, "b"), ("g", 3, "minus", 2, None)]
     told = [(r["question"], r["gold"], r["answer"], r["detail"]) for r in (a, b, c)]

@@ -128,6 +128,9 @@ def test_where_a_wrong_answer_came_from_is_told_by_rule(
 def test_what_could_not_be_judged_is_no_wrong_answer_and_what_is_right_elsewhere_is_named() -> None:
     lost = origin(CITY, Graded("city", "whole", "invalid", reason="no-answer"), None)
     assert (lost.kind, lost.detail) == ("invalid", "no-answer")
+    declined = [Graded(c, "whole", "abstained", unknowable=c == "city") for c in ("city", "known")]
+    found = origins(bare_run(cases={"city": CITY}, graded=declined, responses={}))
+    assert list(found) == ["known"], "to decline is right where no model can know"
     other = origin(CITY, Graded("city", "whole", "incorrect", answer="Lima"), None, ["peru", "lima"])
     assert other.kind == "elsewhere" and "peru" in other.detail
     for chosen, answer in ((CITY, "7"), (replace(CITY, answer_type="boolean", answer="yes"), "no"),

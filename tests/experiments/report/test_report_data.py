@@ -162,7 +162,8 @@ def test_the_page_of_two_runs_has_their_numbers_side_by_side_and_the_cases_that_
     (own := old.with_name("own.csv")).write_text("mine")
     counted, graded = b / "metrics.json", (b / "graded.jsonl").read_text().splitlines()
     counted.write_text(json.dumps({**json.loads(counted.read_text()), "warnings": ["(--compat agentcoma)"]}))
-    rows = [{**json.loads(line), **({"outcome": "invalid"} if i == 1 else {})} for i, line in enumerate(graded)]
+    changed: dict[int, Any] = {1: {"outcome": "invalid"}, 2: {"outcome": "abstained", "unknowable": True}}
+    rows = [json.loads(line) | changed.get(i, {}) for i, line in enumerate(graded)]
     (b / "graded.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     page = comparison.write_comparison(a, b, tmp_path / "out")
     assert own.read_text() == "mine"
@@ -171,8 +172,11 @@ def test_the_page_of_two_runs_has_their_numbers_side_by_side_and_the_cases_that_
     assert not old.exists() and f'"changed":["{cases[3]["id"]}"]' in index.replace(": ", ":")
     (apart,) = re.findall(rf'"{cases[4]["id"]}": ?\[([^]]*)\]', index)
     assert {re.sub(":paraphrase:.*", "", role) for role in json.loads(f"[{apart}]")} == {"part:1"}, "only this part"
-    wrong = {row["case"]: [row["role"]] for row in rows if row["outcome"] == "invalid"}
-    assert json.loads(re.findall(r'"wrong": ?(\[.*?\}\])', index)[0]) == [{}, wrong], "as its paper counts them"
+    counted_so: dict[str, Any] = {}
+    for row in rows:
+        if row["outcome"] == "invalid" or row.get("unknowable"):
+            counted_so.setdefault(row["case"], {})[row["role"]] = bool(row.get("unknowable"))
+    assert json.loads(re.findall(r'"counted": ?(\[.*?\}\}\])', index)[0]) == [{}, counted_so]
     first, second = (re.search(rf">{side}</span> <span[^>]*>([^<]*)<", said) for side in "AB")
     assert first and second and [first[1], second[1]] == [load([r])[0].model for r in (a, b)]
     assert f"{len(cases) - 1} cases are the same in both runs (A has 12, B {len(cases)})" in said
@@ -263,6 +267,11 @@ def test_a_live_page_keeps_the_one_before_and_is_written_only_when_a_file_change
     assert drawn == [("outcomes", "3"), ("outcomes", "4")]
     (tmp_path / "validity.json").write_text("{}")  # of the run's study
     assert [pages.refresh(), pages.refresh()] == [True, False]
+    synthetic.make_run(tmp_path / "other" / "y", n=2, probes=())
+    pages = view.Pages([run, tmp_path / "other"], tmp_path / "more", lambda _: None)
+    assert pages.refresh()
+    synthetic.make_run(tmp_path / "other" / "run", n=2, probes=())
+    assert pages.refresh() and [r.name for r in pages._loaded[2]] == [f"{tmp_path.name}/run", "other/run", "y"]
 
 
 @pytest.mark.parametrize("name", ["outcomes", "my_Figure", "eine Übersicht"])

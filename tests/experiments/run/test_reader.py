@@ -234,5 +234,9 @@ def test_runs_of_two_studies_with_one_name_are_told_apart_wherever_they_are_name
         shutil.copytree(gap.parent, tmp_path / copy / "gap")
     folders = [tmp_path / copy / "gap" / "control" for copy in ("x", "y")]
     assert [r.name for r in load(folders)] == list(map(str, folders))
-    (tmp_path / "gate" / "study.json").write_text(json.dumps({"schema": 1, "runs": ["control", "low"]}))
-    assert all(run.study for run in load([gap, tmp_path / "gate"])[1:]), "a study knows its runs by their folders"
+    study = {"schema": 1, "runs": ["control", "low"], "about": {"control": {"label": "mine", "size": 7}}}
+    (tmp_path / "gate" / "study.json").write_text(json.dumps(study))
+    other, named, _ = load([gap, tmp_path / "gate"])
+    assert (
+        named.study and (named.name, named.model, named.about["size"]) == ("gate/control", "mine", 7) != other.about
+    ), "a study knows its runs by their folders"

@@ -121,6 +121,7 @@ def test_roles_that_no_protocol_counts_are_said_with_every_analysis(tmp_path: Pa
         (["human", "nowhere"], "benchmark nowhere: no such benchmark file"),
         (["sizes", "{file}", "--size", "seven"], "give RUN=BILLIONS"),
         (["sizes", "{file}", "--size", "m=nan"], "give RUN=BILLIONS"),
+        (["sizes", "{file}", "--size", "m=7", "--size", "m=8"], "--size m=8: m has a size already, 7; give it once"),
         (["sizes", "{file}", "--size", "other=7"], "--size other=7: no run or model of this name; use one of"),
     ],
 )
