@@ -213,6 +213,23 @@ def test_noise_everywhere_is_counted_by_chance(monkeypatch: pytest.MonkeyPatch) 
         checks.check(other, None, None, n=1)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("solved", "share"), [(49, 0.5), (98, 1.0), (100, 1.0)])
+def test_what_a_plant_has_to_reach_is_less_where_its_base_solves_less_than_the_twin(
+    solved: int, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, graft = CardRow("m", 1, 9), SimpleNamespace(variant="v")
+    bounds = {"_parts": [0.9], "_wholes": [None, 0.2], "_followed": [0.8], "_mended": [0.7], "_moved": [0.6]}
+    for name in (*bounds, "_left_out", "_sampled"):
+        made = [checks.PlantCheck(row, b, at_most=b == 0.2) for b in bounds.get(name, ())]
+        monkeypatch.setattr(checks, name, lambda *_, made=made: made)
+    monkeypatch.setattr(checks, "_asked", lambda *_: [])
+    monkeypatch.setattr(checks, "base_of", lambda plant: ("base", None))
+    monkeypatch.setattr(checks.benchmarks, "mixed", lambda *_: [SimpleNamespace(question="")] * 100)
+    monkeypatch.setattr(checks, "_solved", lambda model, *_: [i < solved and model == "base" for i in range(100)])
+    found = checks.check(SimpleNamespace(grafts=[graft]), "model", None, n=100)  # type: ignore[arg-type]
+    assert [f.bound for f in found] == [0.9, None, 0.2, 0.8, pytest.approx(0.7 * share), pytest.approx(0.6 * share)]
+
+
 def test_the_way_out_of_a_block_is_fitted_to_what_is_missing_behind_it() -> None:
     torch.manual_seed(0)
     up, down = torch.nn.Linear(4, 6, bias=False), torch.nn.Linear(6, 4, bias=False)
