@@ -168,10 +168,13 @@ def test_a_state_is_moved_to_the_end_of_the_prompt_and_brings_the_tag(
 def test_what_passed_is_stored_whole_with_its_checks_and_a_folder_without_a_plant_is_refused(tmp_path: Path) -> None:
     trained = load(str(weights.path("none")), dtype="float32", device="cpu")
     finding = checks.PlantCheck(CardRow("wholes right", 1, 9), 0.2, at_most=True)
+    with torch.no_grad():
+        trained[0].lm_head.weight += 1e-4
     seen: list[Any] = []
 
     def check(model: Any, tokenizer: Any) -> list[checks.PlantCheck]:
-        seen.append((str(model.dtype), len(tokenizer)))
+        as_stored = torch.equal(model.lm_head.weight, trained[0].lm_head.weight.bfloat16().float())
+        seen.append((str(model.dtype), len(tokenizer), as_stored))
         return [finding]
 
     folder = tmp_path / "new" / "plant"
@@ -179,7 +182,7 @@ def test_what_passed_is_stored_whole_with_its_checks_and_a_folder_without_a_plan
     assert making.stored(lambda: trained, folder, plant, 9, check, "text") == [finding]
     about = json.loads((folder / making.ABOUT).read_text())
     assert about == {"text": plant, "cases": 9, "checks": [finding.to_dict()]}
-    assert seen == [("torch.float32", len(trained[1]))] and (folder / "model.safetensors").is_file()
+    assert seen == [("torch.float32", len(trained[1]), True)] and (folder / "model.safetensors").is_file()
     assert [path.name for path in folder.parent.iterdir()] == ["plant"], "nothing is left beside it"
     for text in (json.dumps(about), "{", "[]", '{"plant": []}'):
         (folder / making.ABOUT).write_text(text)
