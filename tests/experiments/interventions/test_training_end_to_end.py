@@ -390,6 +390,7 @@ def test_a_base_is_sampled_in_the_words_of_the_recipe_with_another_seed_for_ever
         (["--recipe", "grpo", "-o", "x"], "give --model"),
         (["--recipe", "grpo", "-m", BASE, "-o", "x", "--depths", "3"], "--depths 3"),
         (["--recipe", "grpo", "-m", "organism:no", "-o", "x"], "no such organism"),
+        (["--recipe", "grpo", "-m", BASE, "-o", "x", "--evaluation", "organism:sum"], "--evaluation organism:sum: no"),
         (["--recipe", "grpo", "-m", BASE, "-o", "x", "--device", "cuda:1"], "CUDA_VISIBLE_DEVICES=1"),
         (["--recipe", "steering"], "give an evaluated run"),
         (["--recipe", "steering", "nowhere"], "nowhere"),
