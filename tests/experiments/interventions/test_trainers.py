@@ -53,6 +53,7 @@ def test_the_loss_is_on_the_answer_alone_and_the_seed_is_the_users(
         assert rewards(["p"], ["So 7 8" if opened else "So 7</think> 8"], **columns) == [1.0]
         assert (trainer.num_generations, trainer.args.max_completion_length) == (2, 24)
         return
+    assert trainer.args.max_length is None and trainer.args.shuffle_dataset, "no answer is cut"
     batch = trainer.data_collator([trainer.train_dataset[0]])
     prompt = tokenizer.apply_chat_template(rows[0]["prompt"], add_generation_prompt=True, return_dict=False)
     labels = batch["labels"][0].tolist()
