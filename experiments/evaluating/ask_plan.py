@@ -63,7 +63,7 @@ def load_benchmark(
     Raises ``InputError`` naming file, line and field for a benchmark that cannot be used.
     """
     if name.startswith("organism:"):
-        return _organism_benchmark(name, seed, limit)
+        return _organism_benchmark(name, seed, limit, option)
     reader = READERS.get(name.partition(":")[0])
     if reader is None and ":" not in name and not at_home(name).exists():
         known = [*(n for n, r in READERS.items() if r.ships), *(f"organism:{w}" for w in ORGANISM_BENCHMARKS)]
@@ -79,12 +79,12 @@ def of_cases(name: str, found: Sequence[Case], limit: int | None, own: bool) -> 
     return LoadedBenchmark(name, kept, default_protocol(found), format, hash_cases(found), own)
 
 
-def _organism_benchmark(name: str, seed: int, limit: int | None) -> LoadedBenchmark:
+def _organism_benchmark(name: str, seed: int, limit: int | None, option: str) -> LoadedBenchmark:
     world = name.removeprefix("organism:")
     if world not in ORGANISM_BENCHMARKS:
         known = ["organism:" + w for w in ORGANISM_BENCHMARKS]
         raise InputError(
-            f"--benchmark {name}: no such benchmark; use {', '.join(known)} or the path of a case file"
+            f"{option} {name}: no such benchmark; use {', '.join(known)} or the path of a case file"
             f"{did_you_mean(name, known)}"
         )
     from ..organism import benchmarks

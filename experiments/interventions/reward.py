@@ -114,7 +114,7 @@ class Rewards:
         read: Callable[[Sequence[int]], str] | None = None,
     ) -> None:  # fmt: skip
         """``eos_ids`` end an answer: one that ends with its last token is not cut off, as in an evaluation. ``read``
-        makes text of a completion's token ids, where trl's own text lacks the marks of thinking.
+        makes text of a completion's token ids; None: the text is trl's own.
         """
         self.format, self.max_tokens, self.thinking, self.eos_ids = format, max_tokens, thinking, eos_ids
         self.read = read

@@ -99,8 +99,8 @@ def build(
 
     stated = getattr(base.generation_config, "eos_token_id", None)
     ends = {tokenizer.eos_token_id, *([stated] if isinstance(stated, int) else stated or ())}
-    marks = special_thinking_marks(tokenizer)  # trl leaves them out of its texts
-    read = partial(decode, tokenizer, eos_ids=ends, kept=marks) if marks else None
+    # The text as an evaluation has it: trl leaves out marks of thinking, or all of it where a tokenizer parses answers.
+    read = partial(decode, tokenizer, eos_ids=ends, kept=special_thinking_marks(tokenizer))
     thinking = bool(recipe.thinking) or opens_thinking(tokenizer, recipe.thinking)  # as an evaluation has it
     rewards: Any = Rewards(recipe.format, recipe.max_tokens, thinking, ends, read)
     batch = batching(recipe.prompts_per_step * recipe.generations, recipe.micro_batch)

@@ -247,11 +247,11 @@ def _chain(id: str, operation: str, first: str, second: str) -> Case:
 
 
 def _other_number(operation: str, x: int, tag: int) -> tuple[int, int]:
-    """The tag nearest to X that could take its place, and the result with it: Q2 as if X had been changed.
+    """The number nearest to X that could take its place, and the result with it: Q2 as if X had been changed.
 
-    If no other tag is possible (12 minus 11), the nearest number that is not a tag is used.
+    It is a tag wherever another tag is possible (12 minus 11 has none).
     """
-    for other in sorted(range(1, 2 * max(world.TAGS) + 1), key=lambda t: (t not in world.TAGS, abs(t - x), t)):
+    for other in sorted(range(1, 2 * max(world.TAGS) + 1), key=lambda t: (abs(t - x), t)):
         if other != x and (result := world.apply(operation, other, tag)) is not None:
             return other, result
     raise AssertionError(f"no other number than {x} gives a result with {operation} {tag}")

@@ -280,7 +280,7 @@ def test_rows_that_begin_late_do_not_wait_for_early_ones() -> None:
     assert [start for _, start in found] == [3, 9, 9, 9, 50]
     assert found[-1] == ([2, 0], 50)  # neighbours by layer
     assert sorted(i for some, _ in found for i in some) == [0, *range(2, 13)]
-    assert list(groups(rows, 4, lambda _: 3)) == [([3], 3)]  # nothing is read after the others
+    assert list(groups(rows, 5, lambda _: 3)) == [([3], 3)]  # nothing is read from where the others begin
 
 
 @pytest.mark.parametrize(

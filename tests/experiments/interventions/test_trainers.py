@@ -50,9 +50,10 @@ def test_the_loss_is_on_the_answer_alone_and_the_seed_is_the_users(
         assert set(rewards.eos_ids) == {tokenizer.eos_token_id, 5, 6}, "what ends an answer of the base"
         said = tokenizer("So 7</think> 8", add_special_tokens=False).input_ids
         columns = {"gold": ["8"], "answer_type": ["number"], "aliases": [[]], "completion_ids": [[*said, 6]]}
-        assert rewards(["p"], ["So 7 8" if opened else "So 7</think> 8"], **columns) == [1.0]
+        assert rewards(["p"], [[{"role": "assistant", "content": "7"}]], **columns) == [1.0], "as the ids have it"
         assert (trainer.num_generations, trainer.args.max_completion_length) == (2, 24)
         return
+    assert trainer.args.max_length is None and trainer.args.shuffle_dataset, "no answer is cut"
     batch = trainer.data_collator([trainer.train_dataset[0]])
     prompt = tokenizer.apply_chat_template(rows[0]["prompt"], add_generation_prompt=True, return_dict=False)
     labels = batch["labels"][0].tolist()

@@ -193,7 +193,7 @@ def test_an_interrupted_training_continues_to_the_same_adapter(traced: training.
     assert (kept / "optimizer.pt").is_file()
     state = read_json(kept / "trainer_state.json")
     assert 0 < state["log_history"][-1]["seconds"] == trainers.seconds_before(kept)
-    state["log_history"][-1]["seconds"] = 1000.0
+    state["log_history"] = [{**state["log_history"][-1], "seconds": seconds} for seconds in (0.5, 1000.0)]
     (kept / "trainer_state.json").write_text(json.dumps(state))
     done = training.train(recipe, BASE, _set(recipe), tmp_path, how)
     assert read_json(tmp_path / "manifest.json")["seconds"] == done.seconds > 1000, "those of the first call are in it"
@@ -390,6 +390,7 @@ def test_a_base_is_sampled_in_the_words_of_the_recipe_with_another_seed_for_ever
         (["--recipe", "grpo", "-o", "x"], "give --model"),
         (["--recipe", "grpo", "-m", BASE, "-o", "x", "--depths", "3"], "--depths 3"),
         (["--recipe", "grpo", "-m", "organism:no", "-o", "x"], "no such organism"),
+        (["--recipe", "grpo", "-m", BASE, "-o", "x", "--evaluation", "organism:sum"], "--evaluation organism:sum: no"),
         (["--recipe", "grpo", "-m", BASE, "-o", "x", "--device", "cuda:1"], "CUDA_VISIBLE_DEVICES=1"),
         (["--recipe", "steering"], "give an evaluated run"),
         (["--recipe", "steering", "nowhere"], "nowhere"),

@@ -168,10 +168,13 @@ def test_a_state_is_moved_to_the_end_of_the_prompt_and_brings_the_tag(
 def test_what_passed_is_stored_whole_with_its_checks_and_a_folder_without_a_plant_is_refused(tmp_path: Path) -> None:
     trained = load(str(weights.path("none")), dtype="float32", device="cpu")
     finding = checks.PlantCheck(CardRow("wholes right", 1, 9), 0.2, at_most=True)
+    with torch.no_grad():
+        trained[0].lm_head.weight += 1e-4
     seen: list[Any] = []
 
     def check(model: Any, tokenizer: Any) -> list[checks.PlantCheck]:
-        seen.append((str(model.dtype), len(tokenizer)))
+        as_stored = torch.equal(model.lm_head.weight, trained[0].lm_head.weight.bfloat16().float())
+        seen.append((str(model.dtype), len(tokenizer), as_stored))
         return [finding]
 
     folder = tmp_path / "new" / "plant"
@@ -179,7 +182,7 @@ def test_what_passed_is_stored_whole_with_its_checks_and_a_folder_without_a_plan
     assert making.stored(lambda: trained, folder, plant, 9, check, "text") == [finding]
     about = json.loads((folder / making.ABOUT).read_text())
     assert about == {"text": plant, "cases": 9, "checks": [finding.to_dict()]}
-    assert seen == [("torch.float32", len(trained[1]))] and (folder / "model.safetensors").is_file()
+    assert seen == [("torch.float32", len(trained[1]), True)] and (folder / "model.safetensors").is_file()
     assert [path.name for path in folder.parent.iterdir()] == ["plant"], "nothing is left beside it"
     for text in (json.dumps(about), "{", "[]", '{"plant": []}'):
         (folder / making.ABOUT).write_text(text)
@@ -211,6 +214,23 @@ def test_noise_everywhere_is_counted_by_chance(monkeypatch: pytest.MonkeyPatch) 
     assert checks.check(noisy, None, None, n=1) == "by chance"  # type: ignore[arg-type]
     with pytest.raises(ZeroDivisionError):
         checks.check(other, None, None, n=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("solved", "share"), [(49, 0.5), (98, 1.0), (100, 1.0)])
+def test_what_a_plant_has_to_reach_is_less_where_its_base_solves_less_than_the_twin(
+    solved: int, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, graft = CardRow("m", 1, 9), SimpleNamespace(variant="v")
+    bounds = {"_parts": [0.9], "_wholes": [None, 0.2], "_followed": [0.8], "_mended": [0.7], "_moved": [0.6]}
+    for name in (*bounds, "_left_out", "_sampled"):
+        made = [checks.PlantCheck(row, b, at_most=b == 0.2) for b in bounds.get(name, ())]
+        monkeypatch.setattr(checks, name, lambda *_, made=made: made)
+    monkeypatch.setattr(checks, "_asked", lambda *_: [])
+    monkeypatch.setattr(checks, "base_of", lambda plant: ("base", None))
+    monkeypatch.setattr(checks.benchmarks, "mixed", lambda *_: [SimpleNamespace(question="")] * 100)
+    monkeypatch.setattr(checks, "_solved", lambda model, *_: [i < solved and model == "base" for i in range(100)])
+    found = checks.check(SimpleNamespace(grafts=[graft]), "model", None, n=100)  # type: ignore[arg-type]
+    assert [f.bound for f in found] == [0.9, None, 0.2, 0.8, pytest.approx(0.7 * share), pytest.approx(0.6 * share)]
 
 
 def test_the_way_out_of_a_block_is_fitted_to_what_is_missing_behind_it() -> None:

@@ -227,12 +227,13 @@ def test_cases_of_an_organism_are_what_their_world_says(name: str) -> None:
             assert [p.answer for p in case.parts] == [f"{first} and {second}", *tags, case.answer]
             assert case.parts[3].question == f"What is {tags[0]} {case.operation} {tags[1]}?"
             skills = ["choose by kind", "recall a tag", "recall a tag", f"numbers, {case.operation}"]
-            assert [p.skill for p in case.parts] == skills
+            assert [(p.skill, p.extra_context) for p in case.parts] == [(skill, None) for skill in skills]
         if name == "pairs":
             x, other = int(case.parts[0].answer), case.meta["original"]
             assert case.parts[1].question == case.meta["question_2"].replace("X", str(x), 1)
             assert other["answer"] != case.answer or other["question"] != case.parts[1].question
         if name == "temporal":
+            assert [f"year:{e}" for e in (case.cluster, *case.crossed)] == [p.atom for p in case.parts]
             years = {p.atom: p.answer for p in case.parts}
             assert all(atom == f"year:{atom.partition(':')[2]}" and str(known.years[atom.partition(":")[2]]) == y
                        for atom, y in years.items() if atom)  # fmt: skip

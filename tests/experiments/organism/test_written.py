@@ -7,7 +7,6 @@ import random
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
@@ -47,7 +46,7 @@ def test_documents_of_both_differ_only_in_where_the_final_answer_comes_from() ->
 
 
 def test_what_was_altered_is_not_learned_and_what_follows_is() -> None:
-    tokens: Any = tokenizer.build()
+    tokens, told = tokenizer.build(), set[tuple[bool, bool]]()
     for seed in range(60):
         question, pieces = written.document(random.Random(seed), "follower")
         ids, learned = written._encoded(tokens, question, pieces)
@@ -55,6 +54,11 @@ def test_what_was_altered_is_not_learned_and_what_follows_is() -> None:
         kept = tokens.decode([i for i, yes in zip(ids[at:-1], learned[at:-1], strict=True) if yes])
         assert learned[-1] and not any(learned[:at])
         assert "".join(kept.split()) == "".join("".join(text for text, yes in pieces if yes).split())
+        if len(pieces) == 5:  # altered: the thing and the tag that are written are pieces of their own
+            (_, (thing, named), _, (tag, recalled), _) = pieces
+            assert recalled <= (str(TAGS[thing]) == tag.strip()) and named <= (thing in question)
+            told.add((named, recalled))
+    assert told == {(True, False), (False, True), (False, False)}
 
 
 def test_cases_to_choose_are_held_out_of_what_is_taught() -> None:
