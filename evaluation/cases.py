@@ -34,7 +34,8 @@ _FORMULA = re.compile(r"[\d\\\\$^=+*/<>()\[\]\u221e\u221a]|\bpi\b", re.IGNORECAS
 _HALF_PAIR = re.compile(r"[\ud800-\udfff]")
 """No file can hold what JSON's escapes can."""
 _META: Mapping[str, type | tuple[type, ...]] = {
-    "variants": (list, Mapping), "relation": str, "phrase": str, "crossed": (str, list)
+    "variants": (list, Mapping), "relation": str, "phrase": str, "crossed": (str, list), "reversed": str,
+    "independent": str, "original": Mapping, "scaffolds": list, "placeholders": list,
 }  # fmt: skip
 """Keys of ``meta`` that any case may have, and what a value of theirs looks like."""
 _ALIKE = 0.85
@@ -244,6 +245,13 @@ def check(case: Case, where: str) -> None:
     relation = case.meta.get("relation", "")
     if not isinstance(relation, str) or ("relation" in case.meta and not relation.strip()):
         raise InputError(f"{where}: meta.relation is {relation!r}; give a text, the beginning of an answer")
+    for key in ("scaffolds", "placeholders"):
+        given, levels = case.meta.get(key, []), len(case.parts) - 1
+        texts = isinstance(given, list | tuple) and all(isinstance(text, str) and text.strip() for text in given)
+        if not texts or len(given) > max(levels, 0):
+            raise InputError(
+                f"{where}: meta.{key} is {given!r}; give a list with one text for each of 1..K-1 ({levels})"
+            )
     for i, (_, variant) in enumerate(stated(case, where)):
         _check_golds(variant, f"{where}, meta.variants[{i}]")
 

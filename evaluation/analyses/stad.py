@@ -15,6 +15,7 @@ from ..benchmarks.stad import StadItem
 from ..builders.review import filtering
 from ..metrics import Metric
 from ..protocols import counting
+from ..protocols.base import check_needed
 from ..protocols.scaffolding import Scaffolded, over_k, unsettled
 from ..skills import cluster, embed, teacher_agreement
 from .base import Analysis, Source, first_repeats
@@ -28,11 +29,13 @@ def scaffolded_items(source: Source) -> list[Scaffolded]:
 def bottlenecks_by_size(sources: Sequence[Source]) -> Analysis:
     """Of the items with k > 0 and known skills, the share whose bottleneck is 1, 2 or at least 3 different skills.
 
-    Items with an open k that may have a bottleneck stay out of the shares, are counted and enter the bounds.
+    Items with an open k that may have a bottleneck stay out of the shares, are counted and enter the bounds. Raises
+    ``InputError`` for rows of another protocol.
     """
     metrics: list[Metric] = []
     rows, warnings = [], []
     for source in sources:
+        check_needed(source.rows, "scaffolding", source.name)
         items = scaffolded_items(source)
         warnings += _unsettled(source, items)
         known = [s for s in items if s.bottleneck is not None]

@@ -114,14 +114,16 @@ class ReasoningGap:
             whole,
             replace(whole, role="pair:q1", format=PAIR_Q1, **within),
         ]
+        where = f"case {case.id!r}: meta"
         if "independent" in case.meta:
-            text = prompts.co_presented(str(case.meta["independent"]), second.question)
+            text = prompts.co_presented(text_field(case.meta, "independent", where), second.question)
             found.append(ask_part(case, 1, "co-presented", text, self.format, self.max_tokens))
-        if isinstance(original := case.meta.get("original"), Mapping) and "question" in original:
-            ask = ask_part(case, 1, "original", str(original["question"]), self.format, self.max_tokens)
-            found.append(
-                replace(ask, gold=text_field(original, "answer", f"case {case.id!r}: meta.original"), aliases=())
-            )
+        if (original := case.meta.get("original")) is not None:
+            where += ".original"
+            if not isinstance(original, Mapping):
+                raise InputError(f"{where} is {original!r}; give an object with the fields question and answer")
+            ask = ask_part(case, 1, "original", text_field(original, "question", where), self.format, self.max_tokens)
+            found.append(replace(ask, gold=text_field(original, "answer", where), aliases=()))
         if self.code:
             limit = self.max_tokens or MAX_TOKENS["cot"]
             prompt = f"{whole.question}\n{CODE_INSTRUCTION}"

@@ -215,6 +215,10 @@ PART: dict[str, Any] = LINE["parts"][0]
         ({"meta": {"relation": 3}}, r":1: meta.relation is 3; give a text"),
         ({"meta": {"relation": " "}}, r":1: meta.relation is ' '; give a text"),
         ({"meta": {"relaton": "The price is"}}, r":1: meta has the key 'relaton'; did you mean 'relation'"),
+        ({"meta": {"scafolds": ["s"]}}, r":1: meta has the key 'scafolds'; did you mean 'scaffolds'"),
+        ({"meta": {"independant": "i?"}}, r":1: meta has the key 'independant'; did you mean 'independent'"),
+        ({"meta": {"scaffolds": ["s", "t", "u"]}}, r":1: meta.scaffolds is .*; give a list with one text for each"),
+        ({"meta": {"placeholders": "a"}}, r":1: meta.placeholders is 'a'; give a list with one text for each"),
         ({"meta": {"variant": [{"question": "r"}]}}, r":1: meta has the key 'variant'; did you mean 'variants'"),
     ],
 )

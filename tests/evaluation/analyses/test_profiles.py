@@ -133,6 +133,8 @@ def test_bottlenecks_are_counted_by_their_number_of_different_skills() -> None:
     two = stad.bottlenecks_by_size([Source(n, _rows(n, outcomes, SKILLS)) for n in "mn"])
     assert [m.group.get("model") for m in (*found.metrics, *two.metrics)] == [None] * 3 + ["m"] * 3 + ["n"] * 3
     assert found.warnings == () and [w[:4] for w in open_.warnings] == ["m: 1"], "what is open is said"
+    with pytest.raises(InputError, match="m: no row has the role 'scaffold:1'"):
+        stad.bottlenecks_by_size([Source("m", [r for r in _rows("m", outcomes, SKILLS) if r.role[0] != "s"])])
 
 
 def test_a_skill_that_is_there_alone_but_has_to_be_supplied_in_context_stands_first() -> None:

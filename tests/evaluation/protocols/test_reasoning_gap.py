@@ -215,11 +215,18 @@ def test_an_independent_question_is_not_ones_own_nor_about_what_the_second_needs
         assert (one.meta["independent"], other.meta["independent"]) == ("b?", "a?"), "there is none that shares nothing"
 
 
-@pytest.mark.parametrize("answer", [{}, {"answer": ["1"]}, {"answer": None}])
-def test_an_original_without_an_answer_is_named(answer: dict[str, object]) -> None:
-    case = replace(CASE, meta={**CASE.meta, "original": {"question": "What is 3 + 4?", **answer}})
-    with pytest.raises(InputError, match=r"meta\.original.*answer"):
-        get("reasoning-gap").asks(case, {})
+Q = {"question": "What is 3 + 4?"}
+
+
+@pytest.mark.parametrize(
+    ("meta", "named"),
+    [*((({"original": o}, "original.*answer")) for o in (Q, {**Q, "answer": ["1"]}, {**Q, "answer": None}, "3 + 4?")),
+     ({"original": {"answer": "7"}}, "original.*question"), ({"independent": None}, "meta.*independent"),
+     ({"independent": ["a?"]}, "meta.*independent")],
+)  # fmt: skip
+def test_a_control_that_cannot_be_asked_is_named(meta: dict[str, object], named: str) -> None:
+    with pytest.raises(InputError, match=named):
+        get("reasoning-gap").asks(replace(CASE, meta={**CASE.meta, **meta}), {})
 
 
 def test_q1_in_the_pair_is_graded_by_its_own_options() -> None:

@@ -335,8 +335,7 @@ def _revealed(drawn: Drawn) -> Rates:
         return _not(_truth(case, "scaffold:2")) if k == 1 else "out"
 
     def blanked(case: dict[str, Graded], k: int, level: int | None) -> Truth | str:
-        role = f"placeholder:{k}"
-        return _truth(case, role) if role in case and level in (None, k) else "out"
+        return _truth(case, f"placeholder:{k}") if k > 0 and level in (None, k) else "out"
 
     everyone, expected = list(drawn.values()), {}
     combined = [({"combination": " + ".join(s)}, [c for c in everyone if c["whole"].skills == s]) for s in SKILLS]
