@@ -305,6 +305,7 @@ def test_all_code_form_solutions_of_gsm8k_run_and_reach_their_targets(shared: Pa
         "```python\ndef solution():\n    return 5\n```\nOutput:\n```\nThe answer is 5\n```",
         "```Python\r\ndef solution():\r\n    return 5\r\n```",
         "~~~python\ndef solution():\n    return 5\n~~~",
+        "```text\ndef solution():\n    return 5\n```",
         "1. The code:\n   ```py3\n   def solution():\n       return 5\n   ```",
         "Here it is:\n    def solution():\n        return 5",
         'def solution():\n    """One\nline of words\n"""\n    return 5\nprint(solution())\nSo the answer is 5.',
