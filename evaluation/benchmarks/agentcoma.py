@@ -91,8 +91,8 @@ def _case(
 
 def _accepted(text: str, where: str) -> tuple[str, ...]:
     text = text.strip()
-    kinds: dict[str, type] = {"[": list, "(": tuple}
-    found: Any = text_files.literal(text, kinds.get(text[:1], str))  # in quotes, too, it is one answer
+    kinds: dict[str, type] = {"[": list, "(": tuple, "'": object, '"': object}  # in quotes: one answer, or several
+    found: Any = text_files.literal(text, kinds.get(text[:1], str))
     values = found if isinstance(found, list | tuple) else [] if text.startswith("[") else [found or text]
     if not values or not all(isinstance(v, str | int | float) and str(v).strip() for v in values):
         raise InputError(f"{where}: column 'answers_commonsense' is {text!r}; give a list of accepted answers")

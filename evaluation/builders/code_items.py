@@ -184,7 +184,8 @@ def whole(value: Any) -> int | None:
     if not math.isfinite(value):
         return None
     nearest = round(value)
-    return nearest if abs(value - nearest) <= 1e-9 * max(1, abs(value)) else None
+    # 1e-9 of a billion is a whole one
+    return nearest if abs(value - nearest) <= min(1e-9 * max(1, abs(value)), 1e-3) else None
 
 
 def _squeeze(text: str) -> str:

@@ -221,6 +221,7 @@ def test_options_that_do_not_fit_are_said(model: str, options: dict[str, Any], n
         ("http://host/v1", "--teacher http://host/v1: the model's name is missing"),
         ("@http://host/v1", "the model's name is missing"),
         ("m@http://me:secret@host/v1", "--teacher: holds a user name, a password or a query"),
+        ("m@http://token@host/v1", "--teacher: holds a user name"),
         ("m@http://host:99999/v1", "--teacher: not a server URL"),
     ],
 )

@@ -92,6 +92,8 @@ def test_a_gated_repository_is_told_from_a_missing_network(monkeypatch: pytest.M
     assert "is gated: accept its conditions" in hub._why(PermissionError("401 Client Error: gated repo"), gated)
     assert "the hub cannot be reached" in hub._why(OSError("Failed to resolve host"), gated)
     assert "cannot be read" in hub._why(ValueError("Unknown split"), gated)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert "the cache does not hold it" in hub._why(ValueError("No such cache"), gated)
 
 
 def test_without_the_package_the_error_says_which_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,6 +128,13 @@ def test_agentcoma_reads_its_columns_and_keeps_the_rest(tmp_path: Path) -> None:
     )
     [again] = load(f"agentcoma:{path}")
     assert (again.parts[0].answer, again.parts[0].aliases) == ("figs", ("pears",))
+    for cell, accepted in (
+        ("'figs', \"a pear's\"", ("figs", "a pear's")),
+        ('"figs"', ("figs",)),
+        ("'t figs", ("'t figs",)),
+    ):
+        [quoted] = load(f"agentcoma:{write_csv(tmp_path / 'q.csv', {**COLUMNS, 'answers_commonsense': cell})}")
+        assert (quoted.parts[0].answer, *quoted.parts[0].aliases) == accepted
 
 
 def test_agentcoma_takes_questions_with_extra_context_of_either_step_and_no_answers(tmp_path: Path) -> None:

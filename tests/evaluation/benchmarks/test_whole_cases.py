@@ -91,6 +91,7 @@ def test_a_chain_of_classes_keeps_domain_and_own_question_and_chains_are_drawn(t
     rows = [{"id": f"m{i}", "member": f"a{i}", "class": f"a{i + 1}", "paraphrases": ["P?"], "domain": f"d{i}"}
             for i in range(12)]  # fmt: skip
     rows[0]["question"] = "Own?"
+    rows.append({"id": "b", "member": "b0", "class": "A12", "paraphrases": ["P?"]})  # no class more: a12
     known = classification.read_memberships(_lines(tmp_path / "m.jsonl", *rows))
     cases = {c.parts[0].atom: c for c in classification.build(known, (2,), 11, benchmark="b")}
     parts = tuple(Part(q, f"a{i + 1}", "class", worked=f"a{i}: a{i + 1}", paraphrases=("P?",), atom=f"m{i}")

@@ -77,7 +77,18 @@ def test_a_slot_is_replaced_at_its_place_also_after_letters_of_several_bytes() -
 
 @pytest.mark.parametrize(
     ("value", "wanted"),
-    [(6.0, 6), (0.1 * 30, 3), (6.004, None), (True, None), ("6", None), (math.inf, None), (math.nan, None), (-0.0, 0)],
+    [
+        (6.0, 6),
+        (0.1 * 30, 3),
+        (4.35 * 1e8, 435_000_000),
+        (6.004, None),
+        (2_000_000_000.5, None),
+        (True, None),
+        ("6", None),
+        (math.inf, None),
+        (math.nan, None),
+        (-0.0, 0),
+    ],
 )
 def test_results_count_as_whole_numbers_up_to_rounding_only(value: Any, wanted: int | None) -> None:
     assert code_items.whole(value) == wanted
@@ -123,6 +134,7 @@ def test_a_question_with_an_x_of_its_own_is_no_first_question_either() -> None:
 
 def test_no_item_is_its_own_first_question() -> None:
     cakes = _item("cakes", "A café sells 12 cakes and one bun. How many pieces?", 13, "n = 12", "return n + 1")
+    assert [slot.value for slot in slots(cakes)[0]] == [12], "one is an article, too"
     wide = Rules(max_ratio=100, max_constant_ratio=100)
     with pytest.raises(NoCasesError, match="none of 1 items makes a pair"):
         build([cakes], rules=wide)
@@ -235,7 +247,7 @@ def test_gsm_hard_rows_are_restored_and_checked_against_the_gold_answers(tmp_pat
     doc = '    """' + question + '"""\n'
     good = {
         "input": question.replace("five", "8123456"),
-        "code": "\ndef solution():\n" + doc + "    pens = 8123456\n    return pens * 4 + 2.5 * 2\n\n\n",
+        "code": "\ndef solution():\n" + doc + "    pad = 2.5 * 2\n    pens = 8123456\n    return pens * 4 + pad\n\n\n",
         "target": 1.0,
     }
     wrong = {**good, "code": good["code"].replace("* 4", "* 3")}
@@ -245,7 +257,9 @@ def test_gsm_hard_rows_are_restored_and_checked_against_the_gold_answers(tmp_pat
     path.write_text("".join(json.dumps(r) + "\n" for r in (good, wrong, other)))
     items, rejected = read_code_items(path, {question.replace("\n", "  "): "25"})
     assert [(i.question, i.answer) for i in items] == [(question, 25)]
-    assert items[0].code == "import math\n\ndef solution():\n    pens = 5\n    return pens * 4 + 2.5 * 2\n"
+    assert (
+        items[0].code == "import math\n\ndef solution():\n    pad = 2.5 * 2\n    pens = 5\n    return pens * 4 + pad\n"
+    )
     assert [r["reason"].split(":")[0] for r in rejected] == ["code-answer-differs", "no-gold-answer"]
 
 
@@ -427,6 +441,12 @@ def test_what_a_bin_of_magnitudes_lacks_is_given_to_the_emptiest_of_the_others()
     assert len(compositional_gsm._match_magnitudes(given, items, 15, rng)[0]) == 15
     chosen, surplus = compositional_gsm._match_magnitudes(pairs(2, 3), items, None, rng)
     assert (len(chosen), len(surplus)) == (1, 1), "two of one bin are never in proportion, and one pair is made"
+    items, given = [*[1] * 10, *[5] * 30, *[9] * 20], pairs(*[2] * 12, 5, *[10] * 12)
+    drawn = [compositional_gsm._match_magnitudes(given, items, 10, random.Random(seed))[0] for seed in (0, 1)]
+    assert [Counter(c.answer for c in some) for some in drawn] == [{2: 3, 5: 1, 10: 6}] * 2, "in proportion"
+    assert drawn[0] != drawn[1], "which of a bin are taken is drawn"
+    for counts, most in (([10, 1], 3), ([40, 36], 76)):  # one of 20 pairs may be in a wrong bin
+        assert compositional_gsm._largest_match(np.array([0.5, 0.5]), np.array(counts)) == most
 
 
 def _reviewed() -> list[Any]:

@@ -106,7 +106,9 @@ def test_steps_of_people_become_records_with_templates_in_place_of_rewrites() ->
     assert replace(item, extra={}) == StadItem(
         "c", "Where?", "New York City", steps, ("Known: How many are there? 9. Where?",), (), "human"
     )
-    assert item.extra["format"] == "short" and item.extra["of_case"]["aliases"] == ["Big Apple"]
+    said = item.extra["of_case"]
+    assert (item.extra["format"], said["aliases"]) == ("short", ["Big Apple"])
+    assert said["parts"][1]["aliases"] == ["New York City"], "the last step accepts what the whole does"
     assert [(d["id"], d["teacher"], d["stage"], d["reason"].partition(":")[0]) for d in dropped] == [
         ("d", "human", "answer", "last-answer-differs"), ("e", "human", "answer", "step-without-value"),
         ("f", "human", "answer", "single-step"),

@@ -483,7 +483,7 @@ def test_a_request_holds_all_that_the_teacher_is_to_work_with() -> None:
         ('[{"segment": "Say \\"hi\\""}, {"segment": "Look [here]"},]', ['Say "hi"', "Look [here]"]),
         ("Steps: {'steps': ['a', 'b']} (see [1])", ["a", "b"]),
         ('<think>["x", "y"]</think>{"steps": ["a"\n "b"]}', ["a", "b"]),
-        ('{"steps": [{"step": "a", "why": "w"}, "b"]}', ["a", "b"]),
+        ('{"steps": [{"step": "a", "description": "w"}, "b"]}', ["a", "b"]),
         ('[{"why": "w", "Segment": "a"}, {"note": "n", "description": "b", "step": 2}]', ["a", "b"]),
         ('{"steps": [{"step": 1, "description": "Add 4"}, {"step": 2, "description": "Sum"}]}', ["Add 4", "Sum"]),
         ('{"result": {"steps": ["Add 4", "Sum"]}}', ["Add 4", "Sum"]),

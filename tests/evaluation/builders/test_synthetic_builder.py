@@ -124,6 +124,7 @@ def test_seeds_decide_everything() -> None:
     [
         ({"families": ("kin",)}, "'kin' is unknown"),
         ({"depths": (1,)}, "2 to 9"),
+        ({"depths": (9, 10)}, "2 to 9"),
         ({"distractors": -1}, "0 or more"),
         ({"distractors": 12}, "at most 11"),
     ],

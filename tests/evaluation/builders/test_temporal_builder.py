@@ -189,6 +189,8 @@ def test_facts_are_read_from_json_lines_and_csv(tmp_path: Path) -> None:
     assert read_facts(lines)[0].question == "In which month did this happen: the end?"
     table.write_text("event,date,unknowable,paraphrase_1\nthe end,1914,TRUE,a?\nthe start,1913,no,b?\n")
     assert [f.unknowable for f in read_facts(table)] == [True, False]
+    table.write_text("event,date,paraphrase_1,paraphrase_2\nthe end,1914,a?,\nthe start,1913,b?,c?\n")
+    assert [f.paraphrases for f in read_facts(table)] == [("a?",), ("b?", "c?")]
     table.write_text("event,date,paraphrase_1\nthe end,02.03.1969,a?\n")
     assert [f.when for f in read_facts(table)] == [(1969, 3, 2)]  # points: the day comes first
 

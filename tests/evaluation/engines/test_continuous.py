@@ -332,7 +332,10 @@ def test_layers_with_windows_of_several_sizes_are_not_decoded_together(
 ) -> None:
     layers = [type("DynamicSlidingWindowLayer", (), {"sliding_window": size})() for size in windows]
     monkeypatch.setattr(continuous, "DynamicCache", lambda config: SimpleNamespace(layers=layers))
-    found = continuous._of_cache(tiny("llama").config)
+    config = tiny("llama").config
+    found = continuous._of_cache(config)
     assert (found.reason is None, found.window) == (trusted, window)
     assert trusted or "windows" in str(found.reason)
     assert found.mixed == (trusted and None in windows)
+    config.layer_types = ["full_attention", "chunked_attention"]
+    assert "(chunked_attention)" in str(continuous._of_cache(config).reason), "a mask that is not made here"

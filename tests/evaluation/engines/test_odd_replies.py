@@ -80,7 +80,7 @@ def outcome(response: Response) -> tuple[str, str | None]:
     return found.outcome, found.reason
 
 
-@pytest.mark.parametrize("finish", ["abort", "error", "cancelled", "insufficient_system_resource"])
+@pytest.mark.parametrize("finish", ["Abort", "error", "cancelled", "insufficient_system_resource"])
 def test_a_reply_that_the_server_broke_off_is_tried_again_and_never_an_answer(
     says: Says, server: Server, finish: str
 ) -> None:

@@ -41,6 +41,7 @@ def _solution(*lines: str) -> str:
         (_solution("a, (b, *c) = 1, (2, 3, 4)", "return [a, b, c]"), [1, 2, [3, 4]]),
         (_solution("return {'a': 1}"), "{'a': 1}"),
         (_solution("return 10 ** 20"), 10**20),
+        (_solution("return 6 / 2"), 3.0),
         (_solution("from fractions import Fraction", "return Fraction(3, 4)"), 0.75),
         (_solution("from decimal import Decimal", "return Decimal('2.50')"), 2.5),
         (_solution("import datetime", "return datetime.date(2024, 3, 1)"), "2024-03-01"),
@@ -57,6 +58,7 @@ def _solution(*lines: str) -> str:
             "Friday 123",
         ),
         ("from functools import cache\n@cache\n" + _solution("return 4"), 4),
+        (_solution("return 4") + "exit()\n", 4),
     ],
 )
 def test_a_value_comes_back_as_a_plain_one(code: str, value: object) -> None:
@@ -96,7 +98,11 @@ def test_a_value_comes_back_as_a_plain_one(code: str, value: object) -> None:
         ("def f():\n    break\n" + _solution("for i in range(3):", "    f()", "return i"), "syntax"),
         *[
             ("import math\n" + _solution(f"return {v}"), "no-answer")
-            for v in ("solution", "math", "int", "[len]", "object()", "(x for x in [1])")
+            for v in ("solution", "math", "int", "[len]", "object()", "(x for x in [1])", "{1: object()}")
+        ],
+        *[
+            ("import itertools\n" + _solution(f"return itertools.{v}"), "no-answer")
+            for v in ("count(3)", "repeat(3)")  # their texts say no address
         ],
     ],
 )
@@ -305,6 +311,7 @@ def test_all_code_form_solutions_of_gsm8k_run_and_reach_their_targets(shared: Pa
         "```python\ndef solution():\n    return 5\n```\nOutput:\n```\nThe answer is 5\n```",
         "```Python\r\ndef solution():\r\n    return 5\r\n```",
         "~~~python\ndef solution():\n    return 5\n~~~",
+        "```text\ndef solution():\n    return 5\n```",
         "1. The code:\n   ```py3\n   def solution():\n       return 5\n   ```",
         "Here it is:\n    def solution():\n        return 5",
         'def solution():\n    """One\nline of words\n"""\n    return 5\nprint(solution())\nSo the answer is 5.',
