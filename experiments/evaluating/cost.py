@@ -138,8 +138,9 @@ def all_asks(cases: Sequence[Case], protocol: Protocol, outcome: Any, last: Any 
             for ask in new:
                 found.setdefault(ask_identity(ask, {}), ask)
             graded.update({ask.role: Grade(outcome, ask.gold) for ask in new})
-            ends = {ask.role.startswith(BARE): ask for ask in new if last is not None}  # with the preamble and without
-            graded.update({ask.role: Grade(last, ask.gold) for ask in ends.values()})
+            if last is not None:
+                ends = {ask.role.startswith(BARE): ask for ask in new}  # with the preamble and without
+                graded.update({ask.role: Grade(last, ask.gold) for ask in ends.values()})
     return list(found.values())
 
 

@@ -247,7 +247,7 @@ def test_the_run_folder_is_named_after_the_model_and_not_the_server(options: dic
 
 def test_a_model_is_loaded_as_its_configuration_says() -> None:
     how: dict[str, Any] = {"prompting": "raw", "batch_size": 3, "dtype": "float16", "device": "cpu"}
-    given = Config(model="m", benchmark="b", engine="openai", base_url="http://h/v1", probes=(), **how)
+    given = Config(model="m", benchmark="b", serving=Serving(engine="openai", base_url="http://h/v1"), probes=(), **how)
     assert loading_of(given) == Loading("m", "http://h/v1", given.serving, **how, probed=False)
     assert loading_of(Config(model="m@http://h/v1", benchmark="b")) == Loading("m", "http://h/v1")
 
