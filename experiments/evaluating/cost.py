@@ -15,7 +15,7 @@ from ...evaluation.grading.text import normalize
 from ...evaluation.journal import ask_identity
 from ...evaluation.options import in_question
 from ...evaluation.protocols.asking import has_paraphrases, recommended
-from ...evaluation.protocols.base import Protocol, about
+from ...evaluation.protocols.base import BARE, Protocol, about
 from ...evaluation.protocols.presenting import REASONING
 from ...probes.catalog import PROBES
 from ...terminal import how_many, to_stderr
@@ -33,7 +33,8 @@ def plan_lines(config: Config, benchmark: LoadedBenchmark | None = None) -> list
     """Asks (identical ones once), tokens, forward passes of the probes, and one prompt per role, as text.
 
     Later rounds depend on the answers, so asks are counted for a model that answers everything right and for one that
-    answers everything wrong. For a model that only a server has, asks are counted but tokens are not.
+    answers everything wrong; of each round the last answer may then be right, which can lead to more asks. For a model
+    that only a server has, asks are counted but tokens are not.
     """
     from transformers import AutoConfig
 
@@ -46,14 +47,16 @@ def plan_lines(config: Config, benchmark: LoadedBenchmark | None = None) -> list
     prompting = config.prompting or ("chat" if tokenizer is None else choose_prompting(None, tokenizer))
     plan = plan.for_model(prompting, tokenizer)
     right, wrong = (all_asks(plan.cases, plan.protocol, outcome) for outcome in ("correct", "incorrect"))
-    most = max((right, wrong), key=len)
+    late = all_asks(plan.cases, plan.protocol, "incorrect", last="correct")  # a control follows a scaffold that helps
+    most = max((right, wrong, late), key=lambda asks: (len(asks), sum(len(a.prompt) for a in asks)))
+    beyond = f", at most {len(most)}" if len(most) > max(len(right), len(wrong)) else ""
     lines = [
         f"cases: {len(plan.cases)} of {benchmark.name}, protocol {plan.protocol.name}"
         f"{protocol_reason(plan.protocol.name, benchmark)}, prompting {prompting}"
         + format_notice(plan.options.format, benchmark),
         *_case_notices(plan, config.limit),
         *_budget_notice(plan),
-        f"asks: {len(right)} if all answers are right, {len(wrong)} if all are wrong (identical asks once)",
+        f"asks: {len(right)} if all answers are right, {len(wrong)} if all are wrong{beyond} (identical asks once)",
     ]
     if source is None:
         lines.append(f"prompt characters: at most {sum(len(a.prompt) for a in most)}")
@@ -120,8 +123,11 @@ def _rendered(ask: Ask, tokenizer: Any) -> str:
     return verbatim(tokenizer, ids)
 
 
-def all_asks(cases: Sequence[Case], protocol: Protocol, outcome: Any) -> list[Ask]:
-    """Every ask of all rounds, if every grade were ``outcome``; those that a journal takes for one ask only once."""
+def all_asks(cases: Sequence[Case], protocol: Protocol, outcome: Any, last: Any = None) -> list[Ask]:
+    """Every ask of all rounds, if every grade were ``outcome``; those that a journal takes for one ask only once.
+
+    With ``last``, the last grade of each round is that.
+    """
     found: dict[str, Ask] = {}
     for case in cases:
         graded: dict[str, Grade] = {}
@@ -132,6 +138,9 @@ def all_asks(cases: Sequence[Case], protocol: Protocol, outcome: Any) -> list[As
             for ask in new:
                 found.setdefault(ask_identity(ask, {}), ask)
             graded.update({ask.role: Grade(outcome, ask.gold) for ask in new})
+            if last is not None:
+                ends = {ask.role.startswith(BARE): ask for ask in new}  # with the preamble and without
+                graded.update({ask.role: Grade(last, ask.gold) for ask in ends.values()})
     return list(found.values())
 
 

@@ -164,6 +164,7 @@ def test_the_exit_code_of_graded_rows_says_whether_some_could_not_be_judged(
     [
         ("investigate -m m -b b --failures", "--failures (it is one of `composcope ls`); see `composcope investigate"),
         ("evaluate --probes x", "--probes (it is one of `composcope investigate`, `composcope probe` and "),
+        ("evaluate --no-diagnose", "--no-diagnose (it is one of `composcope investigate`)"),
         ("evaluate --model-name x", "--model-name (Possible options: --model); see"),
     ],
 )
@@ -206,6 +207,7 @@ def test_help_of_the_organisms_is_that_of_their_own_commands(capsys: pytest.Capt
         (["evaluate", "--model", "m", "--benchmark", "b", "--limit", "many"], "--limit"),
         (["evaluate", "--model", "m", "--benchmark", "b", "--limit", "0"], "--limit 0: give a number of at least 1"),
         (["evaluate", "--model", "m", "--benchmark", "b", "--limit=-3"], "--limit -3: give a number of at least 1"),
+        (["diagnose", "r", "--cases=0"], "--cases 0: give a number of at least 1"),
         (["evaluate", "--model", "m", "--benchmark", "b", "--dtype", "int8"], "--dtype int8: use float32"),
         (["investigate", "--model", "m", "--benchmark", "b", "--probes", "x"], "--probes x: no such probe"),
         (["ls", "nowhere"], "nowhere: no such folder"),

@@ -81,7 +81,7 @@ def test_an_ask_that_cases_share_is_planned_once(tmp_path: Path, monkeypatch: py
     ladders = plan_lines(Config(model="organism:control", benchmark="organism:ladders", limit=1, probes=()))
     asks = [int(word) for word in ladders[1].split() if word.isdigit()]
     tokens = int(next(line for line in ladders if line.startswith("response tokens")).split()[-1])
-    assert asks[0] < asks[1] and tokens == 128 * asks[1], "at most: as if all were wrong"
+    assert asks[0] < asks[1] < asks[2] and tokens == 128 * asks[2], "at most: every case has a control for leaks, too"
     assert "asks: 11 if all answers are right, 11 if all are wrong (identical asks once)" in lines
     load = model_loading.load_tokenizer
     monkeypatch.setattr(model_loading, "load_tokenizer", lambda place: _without_template(load(place)))

@@ -441,7 +441,7 @@ def test_what_a_report_shows_decides_whether_it_is_written_again(synthetic: Modu
         (run / unseen).write_text("x")
         assert investigate.report_inputs(run) == first, unseen
     for shown in ("metrics.json", "graded.jsonl", "probes/min-k/table.csv", "casesets/x.jsonl", "diagnosis/table.csv",
-                  "rendered.json", "../study.json"):  # fmt: skip
+                  "rendered.json", "../study.json", "../validity.json"):  # fmt: skip
         path = run / shown
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text((path.read_text() if path.is_file() else "") + " ")

@@ -83,8 +83,10 @@ def test_a_name_in_brackets_is_shown_as_it_is_above_a_bar(name: str, monkeypatch
 def test_no_escape_sequence_reaches_stderr_or_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reporter = Reporter(tmp_path / "log.txt")
     reporter.say(f"server says {HOSTILE}")
+    usual = warnings.showwarning
     with reporter.logging_warnings():
         warnings.warn(f"careful {HOSTILE}", stacklevel=1)
+    assert warnings.showwarning is usual
     to_stderr(HOSTILE)
 
     def fail() -> None:

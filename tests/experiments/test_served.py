@@ -246,6 +246,13 @@ def test_the_run_folder_is_named_after_the_model_and_not_the_server(options: dic
     assert Config.model_validate(options).default_folder() == Path("runs") / folder
 
 
+def test_a_model_is_loaded_as_its_configuration_says() -> None:
+    how: dict[str, Any] = {"prompting": "raw", "batch_size": 3, "dtype": "float16", "device": "cpu"}
+    given = Config(model="m", benchmark="b", serving=Serving(engine="openai", base_url="http://h/v1"), probes=(), **how)
+    assert loading_of(given) == Loading("m", "http://h/v1", given.serving, **how, probed=False)
+    assert loading_of(Config(model="m@http://h/v1", benchmark="b")) == Loading("m", "http://h/v1")
+
+
 @pytest.mark.long
 def test_workers_load_the_weights_of_a_model_that_a_server_answered_for(taught: Path) -> None:
     model = "m@http://host/v1"

@@ -69,6 +69,21 @@ def test_a_hub_without_an_address_is_not_asked_unless_a_proxy_looks_it_up(
                 find("owner/no-such-model")
 
 
+def test_a_model_opened_again_is_the_one_that_answered_if_it_has_its_values() -> None:
+    class Engine:
+        batch_size = 3
+
+        def __init__(self, *given: Any, **options: Any) -> None:
+            self.given, self.identity = (given, options), {"weights": "of the values"}
+
+    opened = target.Target(ModelSource("m", "m", True), "model", "tokenizer", Engine(), "raw")
+    opened.engine.identity = {"weights": "of the files"}
+    for weights in (None, "of the files", "of another model"):
+        assert target.as_answered(opened, weights) is opened
+    found = target.as_answered(opened, "of the values")
+    assert found.who == "of the values" and found.engine.given == (("model", "tokenizer"), {"batch_size": 3})
+
+
 def test_answers_to_raw_prompts_are_other_answers_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     class Chat:
         identity: ClassVar = {"weights": "w"}

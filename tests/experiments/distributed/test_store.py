@@ -317,6 +317,9 @@ def test_asks_of_one_case_stay_together_and_items_are_full() -> None:
     assert [len(item) for item, _ in RayEngine._items(engine, even)] == [32, 32, 32, 32], "filled to the last"
     engine.pool.loading.batch_size = 64
     assert [len(item) for item, _ in RayEngine._items(engine, even)] == [64, 64], "and no smaller than a batch"
+    engine.pool.loading.batch_size = 5000
+    many = [Ask(f"c{i}", "whole", "?", "x", "text") for i in range(1100)]
+    assert [len(item) for item, _ in RayEngine._items(engine, many)] == [1024, 76], "nor more than may be lost at once"
     cases = [{ask.case for ask in item} for item in found]
     assert sum(map(len, cases)) == 50 and sorted(a.prompt for i in found for a in i) == sorted(a.prompt for a in asks)
 

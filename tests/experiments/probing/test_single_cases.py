@@ -433,7 +433,7 @@ def test_examples_kept_for_the_report_are_counted_by_group() -> None:
 
 
 def test_what_stands_around_a_prompt_is_kept_once_and_put_together_again() -> None:
-    known = Rendered([["<u>", "</u>"], ["<", ">"]], {"a": 0, "b": "all", "c": 3, "e": 1})
+    known = Rendered([("<u>", "</u>"), ("<", ">")], {"a": 0, "b": "all", "c": 3, "e": 1})
     assert [known.text(k, "P") for k in "abcde"] == ["<u>P</u>", "all", "P", "P", "<P>"]
     assert (known.around("c"), known.around("b"), known.whole("a")) == (None, None, None)
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from composcope.evaluation.metrics import Metric
-from composcope.experiments import composition_collapse, stad
+from composcope.experiments import composition_collapse, compositional_gsm, stad
 from composcope.experiments.console import exits
 from composcope.experiments.studies.results import benchmark_key, beside, group_key, name_key, pair_name, table
 from composcope.experiments.studies.spec import Spec
@@ -182,6 +182,21 @@ def test_the_most_frequent_skills_and_bottlenecks_are_in_the_tables_and_levels_h
     assert rows["skills"] == ["s0", *(f"s{i}" for i in range(3, 12)), "failed"]
     assert rows["bottlenecks"] == ["failed", "s6", "s5", "s4", "s3", "s2"]
     assert rows["combinations"] == ["a", "c", "d", "failed"] and rows["levels"] == ["1", "", "failed"]
+
+
+def test_each_way_of_asking_pairs_has_its_table_and_a_failed_run_stands_where_all_are_compared() -> None:
+    ways: list[dict[str, str]] = [{}, {"prompt": "no-preamble"}, {"prompt": "code"}]
+    ways += [{"against": "step:1"}, {"against": "step:1", "prompt": "no-preamble"}]
+    found = [Metric(name, way, n=9, value=0.5) for name in ("composition", "second_hop", "code_gain") for way in ways]
+    model = SimpleNamespace(model="organism:none", groups={})
+    counted = SimpleNamespace(metrics=found, manifest=SimpleNamespace(stopped="asks"))
+    run: Any = SimpleNamespace(label="none", data="d", model=model, path=Path("r"), note="", run=counted)
+    study = Study(Spec(()), STUDIES["compositional-gsm"], Path("s"), ("d",), runs=[run], failed={"other--d": "why"})
+    told = {t.name: [r.get("group", "failed") for r in t.rows] for t in compositional_gsm.tables(study) if t.rows}
+    assert told == {
+        "gap": ["", "failed"], "gap-bare": ["prompt no-preamble"], "controls": ["", "against step:1", "failed"],
+        "code": ["", "prompt code"],
+    }  # fmt: skip
 
 
 def test_bottlenecks_of_a_model_are_those_of_each_data_set() -> None:
