@@ -788,6 +788,19 @@ def test_a_two_hop_case_is_asked_in_two_other_wordings_and_beside_others_of_its_
     assert all(len({*asks.working(c.worked).values[:2]}) == 2 for c in swapped if c.answer)
 
 
+def test_a_diagnosis_asks_in_the_prompting_that_the_model_was_found_to_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    def questions(protocol: FormattedProtocol, others: object) -> None:
+        raise LookupError(protocol.how.prompting)
+
+    monkeypatch.setattr(asks, "questions", questions)
+    data, target = (
+        SimpleNamespace(config=Config.read({"model": "m", "benchmark": "b", "protocol": "scaffolding"})),
+        SimpleNamespace(prompting="raw"),
+    )
+    with pytest.raises(LookupError, match="raw"):
+        hearing._ask(data, target, [], Reporter(None, quiet=True))  # type: ignore[arg-type]
+
+
 def test_as_many_other_failures_are_asked_as_are_missing() -> None:
     some = [Case(id, f"{id}?", "x", (Part("p", "y"),)) for id in "abcd"]
     data: Any = SimpleNamespace(cases={c.id: c for c in some}, name="run", protocol="scaffolding")
