@@ -496,6 +496,7 @@ def test_a_value_from_which_the_same_answer_follows_is_not_put_in() -> None:
     found: Any = SimpleNamespace(answer="6")
     values = candidates(None, found, written, ["6", "7", "8"], {}, {}, random.Random(0), 5)  # type: ignore[arg-type]
     assert [c.value for c in values] == ["7"], "neither the written value nor one that changes nothing"
+    assert len(candidates(None, found, written, list("12345"), {}, {}, random.Random(0), 2)) == 2
 
 
 SUMS = [("plus", 7, 2, 9), ("+", 1, 1, 2), ("times", 7, 2, 14), ("*", 3, 3, 9), ("×", 3, 2, 6),
@@ -526,7 +527,7 @@ def test_a_response_without_gold_or_of_another_type_is_said_and_no_value_is_nowh
     assert every(" ", "a b") == [] and every("b", "a b") == [(2, 3)]
 
 
-@pytest.mark.parametrize(("value", "result"), [("6", "48"), ("x", None), ("2.5", None)])
+@pytest.mark.parametrize(("value", "result"), [("6", "48"), ("0", None), ("x", None), ("2.5", None)])
 def test_another_operand_of_a_written_sum_gives_another_result_where_it_is_a_number(
     value: str, result: str | None
 ) -> None:

@@ -249,7 +249,7 @@ def test_every_token_of_a_response_is_centred_by_all_tokens_of_the_other_texts()
     lm, names, layers = load_model(tiny("llama")), {"a": (9,), "b": (31,), "c": (50,), "d": (8,)}, [0, 2]
     texts, first = [(1, 40, 12, 77, 5), (1, 22, 3, 60), (1, 7, 90, 18, 33, 71)], [2, 1, 3]
     absent = [("b", "c", "d"), ("a", "d"), ("a", "b", "d")]
-    readings = [Reading(t, {"end": (1,)}, "bridge", n, f) for t, n, f in zip(texts, "abc", absent, strict=True)]
+    readings = [Reading(t, {"end": (1,)}, "bridge", n, f, "d") for t, n, f in zip(texts, "abc", absent, strict=True)]
     places = [{str(p): (p,) for p in range(at, len(t))} for t, at in zip(texts, first, strict=True)]
     raw = [
         lens(lm, [replace(r, places=p)], names, centred=False, layers=layers)[0].values

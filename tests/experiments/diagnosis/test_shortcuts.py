@@ -319,6 +319,11 @@ def test_a_run_with_two_causes_admits_a_shortcut_that_only_some_of_its_cases_fol
         ("last-item", replace(OSLO, question="Which was first: the moot or the fair?"), 1),
         ("last-item", replace(OSLO, options=(("A", "x"), ("B", "y"), ("C", "z"), ("D", "u"))), 1 / 3),
         ("mine", OSLO, 1 / 5),
+        (
+            "first-number",
+            replace(OSLO, question="Q1: How many are 3 cats and 4 dogs?\nQ2: How many are X and 2?"),
+            1 / 5,
+        ),
     ],
 )
 def test_the_chance_to_follow_a_shortcut_by_luck_depends_on_the_answers_there_are(
