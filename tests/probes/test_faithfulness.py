@@ -115,6 +115,10 @@ def test_the_place_of_an_answer_is_that_of_the_gold_one_only_where_it_is_right()
         places[outcome] = found[1].removeprefix(f" A1: 5. {CUE} ")
         assert text(e.response_ids[: found[0]]).strip() == found[1].strip()
     assert places == {"correct": "Sweden near ", "incorrect": ""}
+    assert e.gold is not None
+    also = replace(e, gold=replace(e.gold, answer="Norge", aliases=("Norway",)))
+    found = _answer_place(TOKENS, also, said, "stop", Grade("correct", "Sweden near Norway"))
+    assert found is not None and found[1].endswith("Sweden near ")
 
 
 @pytest.mark.parametrize(
@@ -448,6 +452,9 @@ def test_a_case_without_an_altered_step_says_why(
     monkeypatch.setattr(altering, "put_in", lambda *_: (9,) if writable else ())
     found = [why] if written is None else [Working(f"4{i}", (1,), (), tuple(w)) for i, w in enumerate(written or [[]])]
     taken = [_Taken(example("Q", "It is 4.", "4", case=f"c{i}"), one) for i, one in enumerate(found)]
+    apart = [_Taken(replace(t.example, family=t.example.case), t.found) for t in taken]
+    _alter(SimpleNamespace(tokenizer=TOKENS), apart, donors=1, seed=0)  # type: ignore[arg-type]
+    assert not any(t.candidates for t in apart), "values come from cases of the same family"
     _alter(SimpleNamespace(tokenizer=TOKENS), taken, donors=1, seed=0)  # type: ignore[arg-type]
     assert taken[0].why == why and bool(taken[0].altered) == (writable and len(taken) > 1)
 

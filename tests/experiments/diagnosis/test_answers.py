@@ -40,11 +40,13 @@ from composcope.experiments.diagnosis import (
     places,
     rule,
     variants,
+    weighing,
 )
 from composcope.experiments.diagnosis.behaviour import Tally
 from composcope.experiments.diagnosis.evidence import Behind, behaviour_lines
 from composcope.experiments.diagnosis.hearing import matched
 from composcope.experiments.diagnosis.job import behave, diagnose, in_turn
+from composcope.experiments.diagnosis.thresholds import MANY
 from composcope.experiments.evaluating.evaluate import rescore
 from composcope.experiments.investigate import investigate
 from composcope.experiments.organism import benchmarks, world
@@ -706,6 +708,33 @@ def test_a_diagnosis_is_written_read_back_and_repeated_without_asking(run: Path)
     assert sum(s.count for s in found.causes()) == len(found.verdicts)
     assert sum(s.share for s in found.causes("family", "mixed")) == pytest.approx(1)
     assert {"run", "model", "data", "seed", "versions"} <= set(found.about["made_with"])
+
+
+def test_the_other_cases_of_a_run_and_of_a_family_count_before_a_cause_is_named(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others: dict[str, list[asks.Heard]] = {}
+    shortcuts, open_cases, given = following.shortcuts, opening.open_cases, list[object]()
+
+    def lacking(opened: dict[str, Any], behaviours: object, held: object, families: object) -> dict[str, Any]:
+        return {id: replace(one, uncomputed=Tally(1, 99)) for id, one in opened.items()}
+
+    def opens(*told: Any, **more: Any) -> Any:
+        given.append(more)
+        return open_cases(*told, **more)
+
+    def follows(*told: Any) -> following.Shortcuts:
+        given.append(told[-1] is others)
+        return shortcuts(*told)
+
+    monkeypatch.setattr(hearing, "heard_in_run", lambda *_: others)
+    monkeypatch.setattr(following, "shortcuts", follows)
+    monkeypatch.setattr(opening, "open_cases", opens)
+    monkeypatch.setattr(job.rule_inside, "intact", lambda _: True)
+    monkeypatch.setattr(weighing, "uncomputed", lacking)
+    found = diagnose(shutil.copytree(run, tmp_path / "copy"), cases=1, quiet=True)
+    assert given[:2] == [True, {"fewest": MANY}]
+    assert any("lack it: 1 of 99" in line for v in found.verdicts for line in v.evidence)
 
 
 def test_the_seed_of_a_diagnosis_draws_variants_donors_and_noise_and_is_recorded(

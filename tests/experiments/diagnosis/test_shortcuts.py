@@ -84,7 +84,9 @@ def test_wrong_numbers_of_a_case_are_compared_with_the_items_of_other_cases() ->
 )
 def test_the_largest_and_the_smallest_tags_on_the_table_are_shortcuts(name: str, places: tuple[int, int]) -> None:
     for case in MIXED:
-        tags = sorted(world.world().tags[thing] for thing in case.meta["things"])
+        first, *_, last = tags = [world.world().tags[thing] for thing in case.meta["things"]]
+        assert hypotheses.HYPOTHESES["first-and-last-item"](case, MIXED) == (str(first), str(last))
+        tags.sort()
         assert hypotheses.HYPOTHESES[name](case, MIXED) == tuple(str(tags[i]) for i in places)
     assert hypotheses.HYPOTHESES[name](OSLO, WORLD) == ()
 
