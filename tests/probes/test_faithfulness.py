@@ -26,7 +26,16 @@ from composcope.probes.examples import Example, Gold
 from composcope.probes.faithfulness import Working, altering, over_examples, read_working, working
 from composcope.probes.faithfulness.altering import _later_part, beginnings, candidates, result_of
 from composcope.probes.faithfulness.examples import _alter, _chosen, _Taken, _warnings
-from composcope.probes.faithfulness.summary import NO_CLOSING, UNREAD, _interval, _why_undefined, kept_early, measures
+from composcope.probes.faithfulness.summary import (
+    NO_CLOSING,
+    UNREAD,
+    _contrasts,
+    _interval,
+    _why_undefined,
+    kept_early,
+    measures,
+    settled_at,
+)
 from composcope.probes.faithfulness.summary import CaseOutcomes as Altered
 from composcope.probes.faithfulness.working import NO_ANSWER, Written, _answer_place, _values, every, judged
 from composcope.probes.result import ProbeResult
@@ -420,6 +429,8 @@ def test_at_most_the_stated_share_of_steps_is_shown_and_the_end_is_not_before_th
     assert [kept_early(_stub([0, 1, 0, 1]), s) for s in (0, 0.25, 0.5, 0.75, 1)] == [0, 0, 1, 0, 1]
     before_end = next(measure for quantity, _, measure in measures() if quantity == "kept_before_end")
     assert [before_end(_stub(kept)) for kept in ([0, 0, 0, 1], [1, 0, 1, 0])] == [0, pytest.approx(2 / 3)]
+    settled = [settled_at(_stub(kept)) for kept in ([0, 1, 1], [1, 1, 1], [1, 0, 1], [math.nan, 1, 1], [1, 1, 0])]
+    assert settled[:3] == [0.5, 0, 1] and all(map(math.isnan, settled[3:]))
     for values in ([0.0, 0.5, 0.0], [1.0, 0.5, 1.0]):
         share = _interval(values, "abc")
         assert 0 <= share["low"] < share["high"] <= 1 and {share["low"], share["high"]} & {0.0, 1.0}, (
@@ -522,6 +533,13 @@ def test_other_spellings_of_the_gold_answer_are_no_spellings_of_another_answer()
              for said in ("Norge", "Norway", "Peru") for wanted in (None, "Peru")}  # fmt: skip
     right = [(said, wanted) for (said, wanted), outcome in found.items() if outcome == "correct"]
     assert right == [("Norge", None), ("Norway", None), ("Peru", "Peru")]
+
+
+def test_cases_without_a_number_are_in_no_contrast() -> None:
+    some = [(example("Q", "It is 4.", "4", case=f"c{i}", group=("success", "failure")[i % 2]), i / 9) for i in range(8)]
+    lost = [(e, math.nan) for e, _ in some[:2]]
+    assert _contrasts("answer_follows", [*lost, *some[2:]], None, 0) == _contrasts("answer_follows", some[2:], None, 0)
+    assert _contrasts("answer_follows", lost, None, 0) == [] == _contrasts("kept_early", some, None, 0)
 
 
 def test_a_response_without_gold_or_of_another_type_is_said_and_no_value_is_nowhere() -> None:

@@ -581,7 +581,8 @@ def test_the_right_result_written_otherwise_is_not_that_of_another_operation() -
 
 
 @pytest.mark.parametrize(
-    ("first", "operation", "off", "k"), [(0, "times", 0, 1), (0, "times", 1, 0), (1, "times", 0, 0), (0, "plus", 0, 0)]
+    ("first", "operation", "off", "k"),
+    [(0, "times", 0, 1), (0, "times", 1, 0), (1, "times", 0, 0), (1, "times", -5, 0), (0, "plus", 0, 0)],
 )
 def test_a_working_with_the_right_operands_and_another_operation_shows_it_though_the_forced_one_is_done_right(
     first: int, operation: str, off: int, k: int
