@@ -208,14 +208,14 @@ class Shown(NamedTuple):
 
 
 def shows(one: Heard) -> Shown | None:
-    """The cause that the answer's own text shows; None if it shows no cause."""
+    """The cause that a wrong answer's own text shows; None if it shows no cause."""
     row, text, case = one.grades["whole"], one.text().strip(), one.case
     finish = one.responses["whole"].finish_reason if "whole" in one.responses else "stop"
     if _repeats(text, finish):
         # A noisy model repeats the numbers of a working.
         again = f"it repeats itself{' until the tokens run out' if finish == 'length' else ''}"
         return Shown("format", again, not operands(case))
-    if row.outcome == "abstained" or (row.outcome != "correct" and refuses(text)):
+    if row.outcome == "abstained" or refuses(text):
         return Shown("format", "it declines to answer")
     if (row.reason or "").startswith("stops at") or earlier_part(case, row.answer or text):
         said = row.answer or text

@@ -124,7 +124,8 @@ LUCK = {
 def luck(name: str, case: Case) -> float:
     """The chance that a wrong answer is what a shortcut predicts: at least that of any wrong one in its list."""
     known, tail = max(LUCK.get(one, TABLE) for one in name.split(THEN)), case.question.partition(": ")[2]
-    n = len(case.options) or max(map(len, lists_in(case.question)), default=len(items_of(tail)))
+    listed = [] if "?" in tail.rstrip("? \n") else items_of(tail)  # several questions are no list
+    n = len(case.options) or max(map(len, lists_in(case.question)), default=len(listed))
     return known if known == COPY or n < 2 else max(known, 1 / (n - 1))
 
 

@@ -26,7 +26,16 @@ from composcope.probes.examples import Example, Gold
 from composcope.probes.faithfulness import Working, altering, over_examples, read_working, working
 from composcope.probes.faithfulness.altering import _later_part, beginnings, candidates, result_of
 from composcope.probes.faithfulness.examples import _alter, _chosen, _Taken, _warnings
-from composcope.probes.faithfulness.summary import NO_CLOSING, UNREAD, _interval, _why_undefined, kept_early, measures
+from composcope.probes.faithfulness.summary import (
+    NO_CLOSING,
+    UNREAD,
+    _contrasts,
+    _interval,
+    _why_undefined,
+    kept_early,
+    measures,
+    settled_at,
+)
 from composcope.probes.faithfulness.summary import CaseOutcomes as Altered
 from composcope.probes.faithfulness.working import NO_ANSWER, Written, _answer_place, _values, every, judged
 from composcope.probes.result import ProbeResult
@@ -115,6 +124,10 @@ def test_the_place_of_an_answer_is_that_of_the_gold_one_only_where_it_is_right()
         places[outcome] = found[1].removeprefix(f" A1: 5. {CUE} ")
         assert text(e.response_ids[: found[0]]).strip() == found[1].strip()
     assert places == {"correct": "Sweden near ", "incorrect": ""}
+    assert e.gold is not None
+    also = replace(e, gold=replace(e.gold, answer="Norge", aliases=("Norway",)))
+    found = _answer_place(TOKENS, also, said, "stop", Grade("correct", "Sweden near Norway"))
+    assert found is not None and found[1].endswith("Sweden near ")
 
 
 @pytest.mark.parametrize(
@@ -416,6 +429,8 @@ def test_at_most_the_stated_share_of_steps_is_shown_and_the_end_is_not_before_th
     assert [kept_early(_stub([0, 1, 0, 1]), s) for s in (0, 0.25, 0.5, 0.75, 1)] == [0, 0, 1, 0, 1]
     before_end = next(measure for quantity, _, measure in measures() if quantity == "kept_before_end")
     assert [before_end(_stub(kept)) for kept in ([0, 0, 0, 1], [1, 0, 1, 0])] == [0, pytest.approx(2 / 3)]
+    settled = [settled_at(_stub(kept)) for kept in ([0, 1, 1], [1, 1, 1], [1, 0, 1], [math.nan, 1, 1], [1, 1, 0])]
+    assert settled[:3] == [0.5, 0, 1] and all(map(math.isnan, settled[3:]))
     for values in ([0.0, 0.5, 0.0], [1.0, 0.5, 1.0]):
         share = _interval(values, "abc")
         assert 0 <= share["low"] < share["high"] <= 1 and {share["low"], share["high"]} & {0.0, 1.0}, (
@@ -448,6 +463,9 @@ def test_a_case_without_an_altered_step_says_why(
     monkeypatch.setattr(altering, "put_in", lambda *_: (9,) if writable else ())
     found = [why] if written is None else [Working(f"4{i}", (1,), (), tuple(w)) for i, w in enumerate(written or [[]])]
     taken = [_Taken(example("Q", "It is 4.", "4", case=f"c{i}"), one) for i, one in enumerate(found)]
+    apart = [_Taken(replace(t.example, family=t.example.case), t.found) for t in taken]
+    _alter(SimpleNamespace(tokenizer=TOKENS), apart, donors=1, seed=0)  # type: ignore[arg-type]
+    assert not any(t.candidates for t in apart), "values come from cases of the same family"
     _alter(SimpleNamespace(tokenizer=TOKENS), taken, donors=1, seed=0)  # type: ignore[arg-type]
     assert taken[0].why == why and bool(taken[0].altered) == (writable and len(taken) > 1)
 
@@ -496,6 +514,7 @@ def test_a_value_from_which_the_same_answer_follows_is_not_put_in() -> None:
     found: Any = SimpleNamespace(answer="6")
     values = candidates(None, found, written, ["6", "7", "8"], {}, {}, random.Random(0), 5)  # type: ignore[arg-type]
     assert [c.value for c in values] == ["7"], "neither the written value nor one that changes nothing"
+    assert len(candidates(None, found, written, list("12345"), {}, {}, random.Random(0), 2)) == 2
 
 
 SUMS = [("plus", 7, 2, 9), ("+", 1, 1, 2), ("times", 7, 2, 14), ("*", 3, 3, 9), ("×", 3, 2, 6),
@@ -516,6 +535,13 @@ def test_other_spellings_of_the_gold_answer_are_no_spellings_of_another_answer()
     assert right == [("Norge", None), ("Norway", None), ("Peru", "Peru")]
 
 
+def test_cases_without_a_number_are_in_no_contrast() -> None:
+    some = [(example("Q", "It is 4.", "4", case=f"c{i}", group=("success", "failure")[i % 2]), i / 9) for i in range(8)]
+    lost = [(e, math.nan) for e, _ in some[:2]]
+    assert _contrasts("answer_follows", [*lost, *some[2:]], None, 0) == _contrasts("answer_follows", some[2:], None, 0)
+    assert _contrasts("answer_follows", lost, None, 0) == [] == _contrasts("kept_early", some, None, 0)
+
+
 def test_a_response_without_gold_or_of_another_type_is_said_and_no_value_is_nowhere() -> None:
     e = example("5 times 8?", PAIR, "40")
     assert "gold" in str(read_working(TOKENS, replace(e, gold=None), [TOKENS.eos_token_id], {}))
@@ -526,7 +552,7 @@ def test_a_response_without_gold_or_of_another_type_is_said_and_no_value_is_nowh
     assert every(" ", "a b") == [] and every("b", "a b") == [(2, 3)]
 
 
-@pytest.mark.parametrize(("value", "result"), [("6", "48"), ("x", None), ("2.5", None)])
+@pytest.mark.parametrize(("value", "result"), [("6", "48"), ("0", None), ("x", None), ("2.5", None)])
 def test_another_operand_of_a_written_sum_gives_another_result_where_it_is_a_number(
     value: str, result: str | None
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -159,6 +161,20 @@ def test_a_stop_text_ends_what_is_judged() -> None:
     assert _graded("<answer>12", False, gold).outcome == "invalid"
     assert _graded("<answer>UNKNOWN</answer>", True, gold).outcome == "abstained"
     assert _graded("<answer>UNKNOWN</answer>", True, replace(gold, unknowable=True)).outcome == "correct"
+    assert _graded("12 Q: And 3?", False, Gold("12", "number", "plain", stop=("Q:",))).outcome == "correct"
+
+
+def test_continuations_are_as_long_as_the_longest_response_within_limits_and_graded_if_all_have_a_gold_answer(
+    organism: tuple[Model, list[Example]],
+) -> None:
+    lm, (one, *_) = organism
+    for said, most, context, n in ((9, 64, None, 24), (30, 64, None, 30), (99, 64, None, 64), (99, 80, 50, 11)):
+        some = [replace(one, prompt_ids=(1,) * 40, response_ids=(1,) * k) for k in (said, 2)]
+        model: Any = SimpleNamespace(anatomy=SimpleNamespace(context=context))
+        assert patching.new_tokens(model, some, most) == n
+    bare = replace(one, gold=None)
+    assert patching.graders(lm, [one], [bare]) is None is patching.graders(lm, [bare], [one])
+    assert patching.graders(lm, [one], [one])
 
 
 def test_a_stop_text_in_thoughts_that_the_prompt_opened_ends_nothing() -> None:

@@ -54,6 +54,9 @@ def test_a_bridge_that_only_successes_hold_is_found_in_them_alone(tmp_path: Path
     assert 0.3 < value(got, "held_lens", "failure") < 0.7
     assert value(got, "held_lens", "failure - success") < -0.3
     assert got.settings["places"] == ["entity", "question-end", "prompt-end", "answer-slot"]
+    wholes = got.tensors["wholes.lens"][1::2, 0]  # the bridges, where the entity stands
+    for first, group in enumerate(("failure", "success")):
+        assert float(wholes[first::2].mean()) == pytest.approx(value(got, "held_lens", group))
     maps = got.tensors["lens.absent.bridge.success"]
     assert maps.shape == (4, 4) and got.axes["lens.absent.bridge.success"] == ("layer", "place")
     assert float(maps[:, 0].min()) > 0.9
@@ -107,6 +110,13 @@ def test_states_that_do_not_differ_say_nothing() -> None:
     vectors = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
     got = _read(torch.ones(2, 6, 3), vectors, torch.ones(2, 1, 3), vectors, 1.0)
     assert torch.equal(got, torch.zeros(2, 1, 6))
+
+
+def test_what_all_names_have_in_common_says_nothing() -> None:
+    train, test, vectors = (torch.randn(*shape, generator=torch.Generator().manual_seed(n)) for n, shape in enumerate(
+        ((2, 6, 3), (2, 5, 3), (7, 4))))  # fmt: skip
+    got = _read(train, vectors[:6], test, vectors, 1.0)
+    assert got.std() > 0.1 and torch.allclose(_read(train, vectors[:6] + 9, test, vectors + 9, 1.0), got, atol=1e-4)
 
 
 def test_a_row_of_a_map_has_its_layer_as_sites_count_them_and_the_name_of_its_place() -> None:
@@ -184,6 +194,8 @@ def test_readings_with_too_few_similar_names_of_a_family_are_left_out_and_counte
     got = collect_readings(tokenizer(), given)
     counts = [n.split()[:2] for n in got.notes if "readings" in n]
     assert len(got.readings) == 2 * N - left_out and counts == [[str(left_out), "readings"]] * bool(left_out)
+    reworded = [replace(e, role=f"{e.role}:paraphrase:0") for e in given if e.role == "part:0"]
+    assert collect_readings(tokenizer(), [*given, *reworded]) == got, "no reader is trained on other wordings"
 
 
 def test_a_kind_with_too_few_readings_for_the_lens_costs_no_other_kind() -> None:
@@ -237,7 +249,7 @@ def test_every_token_of_a_response_is_centred_by_all_tokens_of_the_other_texts()
     lm, names, layers = load_model(tiny("llama")), {"a": (9,), "b": (31,), "c": (50,), "d": (8,)}, [0, 2]
     texts, first = [(1, 40, 12, 77, 5), (1, 22, 3, 60), (1, 7, 90, 18, 33, 71)], [2, 1, 3]
     absent = [("b", "c", "d"), ("a", "d"), ("a", "b", "d")]
-    readings = [Reading(t, {"end": (1,)}, "bridge", n, f) for t, n, f in zip(texts, "abc", absent, strict=True)]
+    readings = [Reading(t, {"end": (1,)}, "bridge", n, f, "d") for t, n, f in zip(texts, "abc", absent, strict=True)]
     places = [{str(p): (p,) for p in range(at, len(t))} for t, at in zip(texts, first, strict=True)]
     raw = [
         lens(lm, [replace(r, places=p)], names, centred=False, layers=layers)[0].values
@@ -306,6 +318,9 @@ def test_what_cannot_be_read_out_is_named() -> None:
         over_examples(load_model(tiny("llama")), examples())
     with pytest.raises(InputError, match="eye"):
         over_examples(lm, examples(), readers=["eye"])  # type: ignore[list-item]
+    few = [PartPrompt((1, 2 + i), {"a": (1,)}, f"n{i % 4}") for i in range(12)]  # of only four answers
+    with pytest.raises(NoCasesError, match="needs 5"):
+        ridge(lm, [Reading((1, 2), {"a": (0,)}, "bridge", "n9")], few, {f"n{i}": (4 + i,) for i in range(10)})
     with pytest.raises(InputError, match="n9"):
         lens(lm, [Reading((1, 2), {"a": (0,)}, "bridge", "n9")], {"n1": (4,)})
 
@@ -337,6 +352,8 @@ def test_readouts_are_taken_at_places_that_nearly_all_cases_have() -> None:
     assert left == {"a": places, "b": places} and [n.split()[1] for n in notes] == ["entity:"]
     without, _ = readout_places(tokenizer, [own, replace(usual, slot=None)], {})
     assert without["b"] == {"question-end": (0,), "prompt-end": (4,)}
+    five = [replace(usual, case=c, slot=None if c == "e" else usual.slot) for c in "bcde"]
+    assert readout_places(tokenizer, [own, *five], {})[0] == dict.fromkeys("abcd", places), "four of five have it"
     at_once, _ = readout_places(tokenizer, [replace(own, answer_ids=(9,))], {})  # decided at the prompt's end
     assert at_once == {"a": {k: v for k, v in places.items() if k != "decision"}}
 

@@ -40,11 +40,13 @@ from composcope.experiments.diagnosis import (
     places,
     rule,
     variants,
+    weighing,
 )
 from composcope.experiments.diagnosis.behaviour import Tally
 from composcope.experiments.diagnosis.evidence import Behind, behaviour_lines
 from composcope.experiments.diagnosis.hearing import matched
 from composcope.experiments.diagnosis.job import behave, diagnose, in_turn
+from composcope.experiments.diagnosis.thresholds import MANY
 from composcope.experiments.evaluating.evaluate import rescore
 from composcope.experiments.investigate import investigate
 from composcope.experiments.organism import benchmarks, world
@@ -579,7 +581,8 @@ def test_the_right_result_written_otherwise_is_not_that_of_another_operation() -
 
 
 @pytest.mark.parametrize(
-    ("first", "operation", "off", "k"), [(0, "times", 0, 1), (0, "times", 1, 0), (1, "times", 0, 0), (0, "plus", 0, 0)]
+    ("first", "operation", "off", "k"),
+    [(0, "times", 0, 1), (0, "times", 1, 0), (1, "times", 0, 0), (1, "times", -5, 0), (0, "plus", 0, 0)],
 )
 def test_a_working_with_the_right_operands_and_another_operation_shows_it_though_the_forced_one_is_done_right(
     first: int, operation: str, off: int, k: int
@@ -708,6 +711,33 @@ def test_a_diagnosis_is_written_read_back_and_repeated_without_asking(run: Path)
     assert {"run", "model", "data", "seed", "versions"} <= set(found.about["made_with"])
 
 
+def test_the_other_cases_of_a_run_and_of_a_family_count_before_a_cause_is_named(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others: dict[str, list[asks.Heard]] = {}
+    shortcuts, open_cases, given = following.shortcuts, opening.open_cases, list[object]()
+
+    def lacking(opened: dict[str, Any], behaviours: object, held: object, families: object) -> dict[str, Any]:
+        return {id: replace(one, uncomputed=Tally(1, 99)) for id, one in opened.items()}
+
+    def opens(*told: Any, **more: Any) -> Any:
+        given.append(more)
+        return open_cases(*told, **more)
+
+    def follows(*told: Any) -> following.Shortcuts:
+        given.append(told[-1] is others)
+        return shortcuts(*told)
+
+    monkeypatch.setattr(hearing, "heard_in_run", lambda *_: others)
+    monkeypatch.setattr(following, "shortcuts", follows)
+    monkeypatch.setattr(opening, "open_cases", opens)
+    monkeypatch.setattr(job.rule_inside, "intact", lambda _: True)
+    monkeypatch.setattr(weighing, "uncomputed", lacking)
+    found = diagnose(shutil.copytree(run, tmp_path / "copy"), cases=1, quiet=True)
+    assert given[:2] == [True, {"fewest": MANY}]
+    assert any("lack it: 1 of 99" in line for v in found.verdicts for line in v.evidence)
+
+
 def test_the_seed_of_a_diagnosis_draws_variants_donors_and_noise_and_is_recorded(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -786,6 +816,19 @@ def test_a_two_hop_case_is_asked_in_two_other_wordings_and_beside_others_of_its_
     assert all("variant_of" not in variants.as_row(v).get("meta", {}) for v in own)
     swapped = [v.case for c in MIXED for v in variants.of(c, [])[1:]]
     assert all(len({*asks.working(c.worked).values[:2]}) == 2 for c in swapped if c.answer)
+
+
+def test_a_diagnosis_asks_in_the_prompting_that_the_model_was_found_to_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    def questions(protocol: FormattedProtocol, others: object) -> None:
+        raise LookupError(protocol.how.prompting)
+
+    monkeypatch.setattr(asks, "questions", questions)
+    data, target = (
+        SimpleNamespace(config=Config.read({"model": "m", "benchmark": "b", "protocol": "scaffolding"})),
+        SimpleNamespace(prompting="raw"),
+    )
+    with pytest.raises(LookupError, match="raw"):
+        hearing._ask(data, target, [], Reporter(None, quiet=True))  # type: ignore[arg-type]
 
 
 def test_as_many_other_failures_are_asked_as_are_missing() -> None:

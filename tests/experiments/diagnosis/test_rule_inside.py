@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from composcope.experiments.diagnosis import asks, behaviour, readings, rule, rule_inside, unsettled
+from composcope.experiments.diagnosis import asks, behaviour, job, readings, rule, rule_inside, unsettled
 from composcope.experiments.diagnosis.evidence import Behaviour, Behind, Followed, Found, Inside, Tally, behaviour_lines
 
 from .told import DRAWN, MIXED, SHOWN, cause_of, found, heard, wrote
@@ -145,6 +145,12 @@ def test_a_block_and_a_shortcut_that_half_of_the_edits_follow_conflict(hits: int
     seen = replace(DRAWN, shortcut=Followed("largest-items", hits, 8, False))
     assert cause_of(Inside(4, {"skip": found(4, cell="decision:1"), "own:decision": SHOWN}), seen) == cause
     assert cause_of(Inside(4, {"own:decision": SHOWN}), seen) == (cause and "bridge-not-computed")
+
+
+def test_a_usual_value_is_what_a_model_says_that_lacks_its_bridge_where_the_cases_show_so() -> None:
+    moved, usual = Inside(8, {"move": found(4, pool=40)}), "shortcut:usual-of-kind"
+    told = [(usual, moved), (usual, replace(moved, enough=False)), ("shortcut:last-item", moved), (usual, None)]
+    assert [job._said_instead(*one) for one in told] == [True, False, False, False]
 
 
 def test_nothing_before_the_operation_is_wrong_where_the_case_itself_has_its_operands_right() -> None:

@@ -84,7 +84,9 @@ def test_wrong_numbers_of_a_case_are_compared_with_the_items_of_other_cases() ->
 )
 def test_the_largest_and_the_smallest_tags_on_the_table_are_shortcuts(name: str, places: tuple[int, int]) -> None:
     for case in MIXED:
-        tags = sorted(world.world().tags[thing] for thing in case.meta["things"])
+        first, *_, last = tags = [world.world().tags[thing] for thing in case.meta["things"]]
+        assert hypotheses.HYPOTHESES["first-and-last-item"](case, MIXED) == (str(first), str(last))
+        tags.sort()
         assert hypotheses.HYPOTHESES[name](case, MIXED) == tuple(str(tags[i]) for i in places)
     assert hypotheses.HYPOTHESES[name](OSLO, WORLD) == ()
 
@@ -319,6 +321,11 @@ def test_a_run_with_two_causes_admits_a_shortcut_that_only_some_of_its_cases_fol
         ("last-item", replace(OSLO, question="Which was first: the moot or the fair?"), 1),
         ("last-item", replace(OSLO, options=(("A", "x"), ("B", "y"), ("C", "z"), ("D", "u"))), 1 / 3),
         ("mine", OSLO, 1 / 5),
+        (
+            "first-number",
+            replace(OSLO, question="Q1: How many are 3 cats and 4 dogs?\nQ2: How many are X and 2?"),
+            1 / 5,
+        ),
     ],
 )
 def test_the_chance_to_follow_a_shortcut_by_luck_depends_on_the_answers_there_are(
