@@ -100,6 +100,7 @@ def test_few_cases_of_a_step_are_named_with_their_benchmark_where_there_are_seve
     assert ("m, step 1 (n=3)" if len(benchmarks) == 1 else several) in drawing.caption
     assert [r["step"] for r in drawing.rows] == ["step 1", "whole"] * len(runs)
     assert [ax.get_title(loc="left") for ax in drawing.figure.axes] == [*benchmarks]
+    assert drawing.chart is not None and drawing.chart["order"] == ["step 1", "whole"], "on the page, too"
 
 
 def test_captions_say_chance_and_gaps_in_percent_and_points() -> None:
