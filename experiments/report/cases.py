@@ -77,7 +77,8 @@ def _rows(run: RunData, number: int, lists: Mapping[str, dict[str, int]], told: 
         yield [
             number, case, None if about.family is None else place("families", about.family), about.depth,
             about.depth_bin, about.operation, _dense(outcomes), mine,
-            GATES.index(gated[case]) if case in gated else None, skills, levels.get(case), _both_ends(known.question if known else ""),
+            GATES.index(gated[case]) if case in gated else None, skills, levels.get(case),
+            _both_ends(known.question if known else ""),
             _short(known.answer if known else str((whole and whole.gold) or "")),
             _short(str(whole.answer)) if whole and whole.answer is not None else None,
             list(KINDS).index(origin.kind) if origin else None, _short(origin.detail) if origin else "",
