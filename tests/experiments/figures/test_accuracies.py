@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from composcope.errors import InputError
@@ -134,7 +135,7 @@ def test_a_row_has_the_numbers_of_its_metric_and_each_gap_its_panel() -> None:
     about = {"run": "r", "model": "m", "benchmark": "b", "gap": "gap"}
     drawing = accuracies.gaps.draw([bare_run(metrics=[Metric("gap", **numbers), *others])])
     assert drawing.rows[0].items() >= {**about, **numbers}.items()
-    drawn = {ax.get_title(loc="left"): {float(x) for line in ax.lines if len(xs := line.get_xdata()) == 1 for x in xs}
+    drawn = {ax.get_title(loc="left"): {xs[0] for line in ax.lines if len(xs := np.ravel(line.get_xdata())) == 1}
              for ax in drawing.figure.axes}  # fmt: skip
     assert drawn == {"whole − both": {-0.1}, "whole − S1·S2": {-0.2}, "P(whole wrong | both right)": {0.3}}
     with pytest.raises(NothingToDraw, match="extra context"):
