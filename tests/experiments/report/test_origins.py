@@ -116,6 +116,7 @@ LIST = Case("list", "Rank: A-Fest, B-Fest, C-Fest.", "B-Fest, A-Fest, C-Fest", a
         (LIST, "A-Fest, B-Fest, C-Fest", "A-Fest, B-Fest, C-Fest", "listed", "order"),
         (LIST, "B-Fest, C-Fest", "B-Fest, C-Fest", "listed", "left out: A-Fest"),
         (LIST, "X-Fest, Y-Fest", "X-Fest, Y-Fest", "unclear", ""),
+        (replace(LIST, parts=(Part("And first?", "A-Fest"),)), "A-Fest", "A-Fest", "bridge", "part 1"),
     ],
 )
 def test_where_a_wrong_answer_came_from_is_told_by_rule(
