@@ -64,7 +64,7 @@ def origins(run: RunData) -> dict[str, Origin]:
     responses = run.responses
     elsewhere: dict[tuple[str | None, str], list[str]] = {}
     for case in run.cases.values():
-        for right in {plain(a) for a in (case.answer, *case.aliases)}:
+        for right in {_bare(a) for a in (case.answer, *case.aliases)}:
             elsewhere.setdefault((case.family, right), []).append(case.id)
     found: dict[str, Origin] = {}
     for row in run.graded:
@@ -105,6 +105,11 @@ def plain(text: str) -> str:
     return " ".join(re.findall(r"[^\W_]+(?:[.,]\d+)*", bare))
 
 
+def _bare(text: str) -> str:
+    """Text in the form used for comparison, without an article before it."""
+    return re.sub(r"^(the|a|an) ", "", plain(text))
+
+
 def claimed(answer: str) -> str:
     """The claim of an answer: the shorter side of a sentence around ``is``; the longer side repeats the question.
 
@@ -112,7 +117,7 @@ def claimed(answer: str) -> str:
     """
     sides = [plain(side) for side in _COPULA.split(answer)]
     sides = [side for side in sides if side]
-    return re.sub(r"^(the|a|an) ", "", min(reversed(sides), key=lambda side: len(side.split()))) if sides else ""
+    return _bare(min(reversed(sides), key=lambda side: len(side.split()))) if sides else ""
 
 
 def _repeated(text: str) -> str:
@@ -128,9 +133,9 @@ def _repeated(text: str) -> str:
 def _of_a_part(case: Case, answer: str, sentence: str, said: str) -> Origin | None:
     """The answer of an earlier part, or one of several: given at once (the bridge), or as the last thing written."""
     for number, part in enumerate(case.parts, 1):
-        golds = {plain(a) for a in (part.answer, *part.aliases)}
-        items = set(_items(part.answer)) if "list" in part.answer_type else set()
-        right = {plain(a) for a in (case.answer, *case.aliases)}
+        golds = {_bare(a) for a in (part.answer, *part.aliases)}
+        items = set(map(_bare, _items(part.answer))) if "list" in part.answer_type else set()
+        right = {_bare(a) for a in (case.answer, *case.aliases)}
         if answer in (golds | items) - right:
             item = "" if answer in golds else "one item of "
             return Origin(_stop(said), f"{item}the answer of part {number}")

@@ -14,12 +14,19 @@ from composcope.experiments.report.origins import KINDS, MEANS, Origin, claimed,
 from ..bare_runs import bare_run
 
 SAID = {"a": Case("a", "What is it?", "Oslo", family="f", aliases=("Kristiania",)),
-        "b": Case("b", "And it?", "Bergen", family="f"), "c": Case("c", "?", "Oslo", family="g")}  # fmt: skip
+        "b": Case("b", "And it?", "Bergen", family="f"), "c": Case("c", "?", "Oslo", family="g"),
+        "d": Case("d", "Where?", "The Hague", family="f")}  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("answer", "kind", "detail"),
-    [("Bergen", "elsewhere", "right in b"), ("It is kristiania", "unclear", ""), ("Rome", "unclear", "")],
+    [
+        ("The Hague", "elsewhere", "right in d"),
+        ("hague", "elsewhere", "right in d"),
+        ("Bergen", "elsewhere", "right in b"),
+        ("It is kristiania", "unclear", ""),
+        ("Rome", "unclear", ""),
+    ],
 )
 def test_an_answer_is_right_elsewhere_only_in_another_case_of_its_family(answer: str, kind: str, detail: str) -> None:
     rows = [Graded("a", "part:0", "incorrect", answer="x"), Graded("a", "whole", "incorrect", answer=answer),
@@ -110,6 +117,7 @@ LIST = Case("list", "Rank: A-Fest, B-Fest, C-Fest.", "B-Fest, A-Fest, C-Fest", a
         (CITY, "a b", " ".join("abcdefghijkl" * 3), "loop", "“a b c d e f g h i j k l”"),
         (CITY, "a b", " ".join("abcdefghijklm" * 3), "unclear", ""),
         (CITY, "Polska", "Polska", "bridge", "part 1"),
+        (replace(CITY, parts=(Part("?", "The Netherlands"),)), "Netherlands", "Netherlands", "bridge", "part 1"),
         (CITY, "Krakow and Lima", "Krakow and Lima", "unclear", ""),
         (replace(CITY, evidence=("Lima is far away.",)), "Lima", "Lima", "named", "“Lima”"),
         (replace(CITY, evidence=("New Zealand is far from New York.",)), "New York", "New York", "named", "“New York”"),
