@@ -15,12 +15,13 @@ from ..bare_runs import bare_run
 
 SAID = {"a": Case("a", "What is it?", "Oslo", family="f", aliases=("Kristiania",)),
         "b": Case("b", "And it?", "Bergen", family="f"), "c": Case("c", "?", "Oslo", family="g"),
-        "d": Case("d", "Where?", "The Hague", family="f")}  # fmt: skip
+        "d": Case("d", "Where?", "The Hague", family="f"), "e": Case("e", "?", "St. Louis", family="f")}  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("answer", "kind", "detail"),
     [
+        ("St. Louis", "elsewhere", "right in e"),
         ("The Hague", "elsewhere", "right in d"),
         ("hague", "elsewhere", "right in d"),
         ("Bergen", "elsewhere", "right in b"),
@@ -101,6 +102,7 @@ LIST = Case("list", "Rank: A-Fest, B-Fest, C-Fest.", "B-Fest, A-Fest, C-Fest", a
         (TAGS, "17", "5 plus 12 is 17", "operand", "5 where 8"),
         (TAGS, "16", "12 plus 12 is 16", "operand", "12 where 8"),
         (TAGS, "21", "8 plus 12 is 21", "result", "8 and 12"),
+        (TAGS, "21", "8.00 plus 12.0 is 21", "result", "8 and 12"),
         (TAGS, "bread", " bread<eos>", "bridge", "part 1"),
         (CITY, "Poland", "Poland", "bridge", "part 1"),
         (CITY, "The country where Krakow is is Poland.", "The country where Krakow is is Poland.", "bridge", "part 1"),
