@@ -168,7 +168,8 @@ def test_a_row_of_a_pair_names_its_models_in_the_order_of_the_difference() -> No
     assert [(r["run"], r["kind"], r["pair"], r["benchmark"], r["asked"], r["value"]) for r in drawing.rows] == [
         ("dear-run − cheap-run", "cost", "dear − cheap", b, "whole", 0.75) for b in "xy"
     ]
-    assert "Runs: cheap-run, dear-run, cheap-run, dear-run." in drawing.caption
+    alone = bare_run(name="alone", model="alone", path=Path("z"), graded=good, study=study, benchmark="x")
+    assert "Runs: cheap-run, dear-run." in accuracies.pair_gains.draw([*runs[:2], alone]).caption
     for some, named in ((runs, ["(cost, x)", "(cost, y)"]), (runs[:2], ["(cost)"])):
         (ax, *_) = accuracies.pair_gains.draw(some).figure.axes
         assert sorted(t.get_text().split("\n")[-1] for t in ax.get_yticklabels()) == named
