@@ -270,7 +270,7 @@ def gap_slopes(runs: Sequence[RunData]) -> Drawing:
         style.dress(ax, benchmark, y="accuracy")
     text = f"Accuracy on the single steps, on both steps and on the whole.{_chance(runs)}{_gaps(runs)}"
     cell_name = "{model}, {step}" if len(benchmarks) == 1 else "{model}, {benchmark}, {step}"
-    chart = curves("step", "model", panel="benchmark", xlabel="", ylabel="accuracy", percent=True)
+    chart = curves("step", "model", panel="benchmark", xlabel="", ylabel="accuracy", percent=True, order=steps)
     return drawn(fig, rows, text, runs, cell_name, chart)
 
 

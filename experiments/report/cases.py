@@ -21,8 +21,8 @@ from ..run.summary import counted_rows
 from .origins import KINDS, MEANS, Origin, origins
 from .pictures import PageData, leave_out, size_of
 
-COLUMNS = ("run", "case", "family", "depth", "operation", "roles", "sets", "gate", "skills", "k", "question", "gold",
-           "answer", "origin", "detail", "twin")  # fmt: skip
+COLUMNS = ("run", "case", "family", "depth", "bin", "operation", "roles", "sets", "gate", "skills", "k", "question",
+           "gold", "answer", "origin", "detail", "twin")  # fmt: skip
 LONGEST = 120
 ENDING = 75
 """Characters that are shown from the end of a long question, which often says what is asked."""
@@ -76,8 +76,9 @@ def _rows(run: RunData, number: int, lists: Mapping[str, dict[str, int]], told: 
         origin = told.origins.get(case)
         yield [
             number, case, None if about.family is None else place("families", about.family), about.depth,
-            about.operation, _dense(outcomes), mine, GATES.index(gated[case]) if case in gated else None,
-            skills, levels.get(case), _both_ends(known.question if known else ""),
+            about.depth_bin, about.operation, _dense(outcomes), mine,
+            GATES.index(gated[case]) if case in gated else None, skills, levels.get(case),
+            _both_ends(known.question if known else ""),
             _short(known.answer if known else str((whole and whole.gold) or "")),
             _short(str(whole.answer)) if whole and whole.answer is not None else None,
             list(KINDS).index(origin.kind) if origin else None, _short(origin.detail) if origin else "",

@@ -43,6 +43,7 @@ MEANS = {
 }
 """What each kind means. The rules read the answer only: they say what it looks like, not what happened inside."""
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:[.,]\d+)*")
+_ZEROS = re.compile(r"\.0+$")
 _SPECIAL = re.compile(r"<\|?[\w-]{1,20}\|?>")
 _COPULA = re.compile(r"\b(?:is|are|was|were)\b|[.!?](?:\s|$)", re.IGNORECASE)
 _STEPS = re.compile(r"[.!?;\n]\s*\S|\bis\b.*\d")
@@ -64,7 +65,7 @@ def origins(run: RunData) -> dict[str, Origin]:
     responses = run.responses
     elsewhere: dict[tuple[str | None, str], list[str]] = {}
     for case in run.cases.values():
-        for right in {plain(a) for a in (case.answer, *case.aliases)}:
+        for right in {claimed(a) for a in (case.answer, *case.aliases)}:
             elsewhere.setdefault((case.family, right), []).append(case.id)
     found: dict[str, Origin] = {}
     for row in run.graded:
@@ -128,9 +129,9 @@ def _repeated(text: str) -> str:
 def _of_a_part(case: Case, answer: str, sentence: str, said: str) -> Origin | None:
     """The answer of an earlier part, or one of several: given at once (the bridge), or as the last thing written."""
     for number, part in enumerate(case.parts, 1):
-        golds = {plain(a) for a in (part.answer, *part.aliases)}
-        items = set(_items(part.answer)) if "list" in part.answer_type else set()
-        right = {plain(a) for a in (case.answer, *case.aliases)}
+        golds = {claimed(a) for a in (part.answer, *part.aliases)}
+        items = set(map(claimed, _items(part.answer))) if "list" in part.answer_type else set()
+        right = {claimed(a) for a in (case.answer, *case.aliases)}
         if answer in (golds | items) - right:
             item = "" if answer in golds else "one item of "
             return Origin(_stop(said), f"{item}the answer of part {number}")
@@ -163,7 +164,9 @@ def _operands(case: Case, said: str) -> Origin | None:
     """A written calculation with other numbers than the case's own, or with the same numbers and another result."""
     worked = next((w for w in (case.worked, *(p.worked for p in reversed(case.parts))) if w), None)
     # the last number of a calculation is its result
-    needed, used = (Counter(n.replace(",", "") for n in _NUMBER.findall(text)[:-1]) for text in (worked or "", said))
+    needed, used = (
+        Counter(_ZEROS.sub("", n.replace(",", "")) for n in _NUMBER.findall(text)[:-1]) for text in (worked or "", said)
+    )
     if sum(needed.values()) < 2 or sum(used.values()) != sum(needed.values()):
         return None
     other, missing = (" and ".join((a - b).elements()) for a, b in ((used, needed), (needed, used)))

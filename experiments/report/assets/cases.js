@@ -71,6 +71,8 @@ composcope.cases = (() => {
   const jump = (row, wanted) => filter({ ...wanted, run: composcope.runOf(index.runs, row) }).then(() => composcope.goTo("cases"));
 
   composcope.onRun((run) => { if (bar) bar.go({ ...bar.chosen, run }); });
-  return { start, browse, filter, jump, find, failing, picturesOf, dropped, label, first: (run) => index.first[run],
+  // The filter of a figure's depth, which is a bin where the benchmark declares bins.
+  const at = (depth) => (rows.some((r) => r.bin !== r.depth) ? { bin: depth } : { depth });
+  return { start, browse, filter, jump, at, find, failing, picturesOf, dropped, label, first: (run) => index.first[run],
     cause: (r) => own(index.causes[r.run], r.case), diagnose: (run) => index.diagnose[run], known: (run) => index.known[run], diagnosed: (run) => Object.keys(index.causes[run]).length > 0, notes: (run) => kept.runs[run].notes, values: (r) => own(kept.runs[r.run].values, r.case), anyKept: (run) => kept.runs[run].cases.length > 0, keptIn: (run) => kept.runs[run].cases };
 })();

@@ -12,7 +12,7 @@ composcope.filters = (() => {
       seen.set(r.run, number + 1);
       const of = (role) => { const c = r.roles[index.roles.indexOf(role)]; return c === undefined || c === "." ? null : index.outcomes[Number(c)]; };
       return {
-        ...r, number, outcome: of, whole: of("whole"), family: r.family === null ? null : index.families[r.family],
+        ...r, number, bin: r.bin ?? r.depth, outcome: of, whole: of("whole"), family: r.family === null ? null : index.families[r.family],
         sets: r.sets.map((s) => index.sets[s]), skills: r.skills.map((s) => index.skills[s]), gate: r.gate === null ? null : index.gates[r.gate],
         origin: r.origin === null ? null : index.origins[r.origin], means: r.origin === null ? null : index.origins_mean[r.origin], cause: causeOf(index, r),
         file: `cases/${r.run}-${Math.floor(number / index.chunk)}`,
@@ -58,13 +58,14 @@ composcope.filters = (() => {
     pick("origin", "wrong because", said(values(all, "origin")), all.some((r) => r.origin !== null));
     pick("cause", "cause", said(values(all, "cause")), all.some((r) => r.cause !== null));
     pick("depth", "depth", said(values(all, "depth")));
+    if (all.some((r) => r.bin !== r.depth)) pick("bin", "depth bin", said(values(all, "bin")));
     pick("family", "family", said(values(all, "family")));
     pick("skill", "skill", said(values(all, "skills")));
     pick("k", "scaffold k", values(all, "k").map((k) => [k, k < 0 ? "intractable" : k]));
     bar.append(el("label", {}, "find", el("input", { type: "search", "data-filter": "find", size: 14, placeholder: "in id or question", oninput: (e) => { chosen.find = e.target.value; tell(); } })));
     bar.append(el("button", { type: "button", class: "link", "data-filter-reset": "", onclick: () => { go({}); tell(); } }, "clear"));
     const tests = {
-      run: (r, v) => String(r.run) === v, set: (r, v) => r.sets.includes(v), gate: (r, v) => r.gate === v, origin: (r, v) => r.origin === v, cause: (r, v) => r.cause === v, depth: (r, v) => String(r.depth) === v,
+      run: (r, v) => String(r.run) === v, set: (r, v) => r.sets.includes(v), gate: (r, v) => r.gate === v, origin: (r, v) => r.origin === v, cause: (r, v) => r.cause === v, depth: (r, v) => String(r.depth) === v, bin: (r, v) => String(r.bin) === v,
       family: (r, v) => r.family === v, skill: (r, v) => r.skills.includes(v), k: (r, v) => String(r.k) === v, role: () => true,
       outcome: (r, v) => (roles.get(chosen.role) || []).some((role) => r.outcome(role) === v),
       find: (r, v) => `${r.case} ${r.question}`.toLowerCase().includes(v.toLowerCase()),

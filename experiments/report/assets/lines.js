@@ -34,7 +34,8 @@ composcope.lines = (() => {
   function draw(rows, chart, color, name, about, panels, ofAll) {
     // Text keeps its size: the more panels share the width, the smaller the drawing's own units.
     const [W, H, left, right, top, bottom] = [panels > 3 ? 270 : panels > 2 ? 340 : 460, panels > 2 ? 210 : 270, 46, 14, 10, 38];
-    const xs = unique(ofAll.map((r) => r[chart.x]));  // of all panels if they share their axis
+    const found = unique(ofAll.map((r) => r[chart.x]));  // of all panels if they share their axis
+    const xs = chart.order ? chart.order.filter((x) => found.includes(x)) : found;
     if (xs.every((x) => typeof x === "number")) xs.sort((a, b) => a - b);
     const numeric = xs.every((x) => typeof x === "number") && xs.length > 1;
     const y = scaleOf(rows, chart.percent || /_rate$/.test(name || ""));

@@ -22,7 +22,7 @@
 
   function onPoint(id) {
     if (!FAILING[id]) return null;
-    return (row) => cases.jump(row, { set: FAILING[id], depth: row.depth, family: row.family });
+    return (row) => cases.jump(row, { set: FAILING[id], ...cases.at(row.depth), family: row.family });
   }
 
   // The head whose tokens the case is to show.

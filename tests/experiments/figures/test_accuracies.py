@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from composcope.errors import InputError
@@ -100,6 +101,7 @@ def test_few_cases_of_a_step_are_named_with_their_benchmark_where_there_are_seve
     assert ("m, step 1 (n=3)" if len(benchmarks) == 1 else several) in drawing.caption
     assert [r["step"] for r in drawing.rows] == ["step 1", "whole"] * len(runs)
     assert [ax.get_title(loc="left") for ax in drawing.figure.axes] == [*benchmarks]
+    assert drawing.chart is not None and drawing.chart["order"] == ["step 1", "whole"], "on the page, too"
 
 
 def test_captions_say_chance_and_gaps_in_percent_and_points() -> None:
@@ -133,7 +135,7 @@ def test_a_row_has_the_numbers_of_its_metric_and_each_gap_its_panel() -> None:
     about = {"run": "r", "model": "m", "benchmark": "b", "gap": "gap"}
     drawing = accuracies.gaps.draw([bare_run(metrics=[Metric("gap", **numbers), *others])])
     assert drawing.rows[0].items() >= {**about, **numbers}.items()
-    drawn = {ax.get_title(loc="left"): {float(x) for line in ax.lines if len(xs := line.get_xdata()) == 1 for x in xs}
+    drawn = {ax.get_title(loc="left"): {xs[0] for line in ax.lines if len(xs := np.ravel(line.get_xdata())) == 1}
              for ax in drawing.figure.axes}  # fmt: skip
     assert drawn == {"whole − both": {-0.1}, "whole − S1·S2": {-0.2}, "P(whole wrong | both right)": {0.3}}
     with pytest.raises(NothingToDraw, match="extra context"):
@@ -166,7 +168,8 @@ def test_a_row_of_a_pair_names_its_models_in_the_order_of_the_difference() -> No
     assert [(r["run"], r["kind"], r["pair"], r["benchmark"], r["asked"], r["value"]) for r in drawing.rows] == [
         ("dear-run − cheap-run", "cost", "dear − cheap", b, "whole", 0.75) for b in "xy"
     ]
-    assert "Runs: cheap-run, dear-run, cheap-run, dear-run." in drawing.caption
+    alone = bare_run(name="alone", model="alone", path=Path("z"), graded=good, study=study, benchmark="x")
+    assert "Runs: cheap-run, dear-run." in accuracies.pair_gains.draw([*runs[:2], alone]).caption
     for some, named in ((runs, ["(cost, x)", "(cost, y)"]), (runs[:2], ["(cost)"])):
         (ax, *_) = accuracies.pair_gains.draw(some).figure.axes
         assert sorted(t.get_text().split("\n")[-1] for t in ax.get_yticklabels()) == named

@@ -41,7 +41,8 @@ def test_a_row_of_the_browser_has_the_first_answer_of_each_role_and_what_filters
         Graded("a", "whole", "incorrect", answer="Bergen"), Graded("a", "whole", "correct", answer="Oslo", repeat=1),
         Graded("a", "part:0", "correct"), Graded("a", "part:1", "correct"),
         Graded("a", "part:1", "incorrect", repeat=1),
-        Graded("b", "part:1", "abstained", family="g", depth=3, operation="minus", skills=("add", "count", "add"), gold="7"),
+        Graded("b", "part:1", "abstained", family="g", depth=3, depth_bin=2, operation="minus", gold="7",
+               skills=("add", "count", "add")),
         Graded("b", "whole", "invalid", gold="Rome"),
         Graded("c", "whole:cot", "incorrect", answer="Rome", gold="Bern", family="g", depth=2),
     ]  # fmt: skip
@@ -60,8 +61,9 @@ def test_a_row_of_the_browser_has_the_first_answer_of_each_role_and_what_filters
     # skills stand in the order of the steps
     assert named == [{"skills": ["recall", "add"], "sets": ["failures", "both"]},
                      {"skills": ["add", "count", "add"], "sets": ["scaffold-k"]}]  # fmt: skip
-    about = [(made["families"][r["family"]], r["depth"], r["operation"], r["k"], r["twin"]) for r in (a, b)]
-    assert about == [("f", 2, "plus", None, "b"), ("g", 3, "minus", 2, None)]
+    fields = ("depth", "bin", "operation", "k", "twin")
+    about = [(made["families"][r["family"]], *(r[k] for k in fields)) for r in (a, b)]
+    assert about == [("f", 2, None, "plus", None, "b"), ("g", 3, 2, "minus", 2, None)]
     told = [(r["question"], r["gold"], r["answer"], r["detail"]) for r in (a, b, c)]
     assert told == [("What is it?", "Oslo", "Bergen", "it"), ("", "Rome", None, ""), ("", "", None, "")], (
         "another way of asking is not the whole"

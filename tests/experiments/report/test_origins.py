@@ -14,12 +14,20 @@ from composcope.experiments.report.origins import KINDS, MEANS, Origin, claimed,
 from ..bare_runs import bare_run
 
 SAID = {"a": Case("a", "What is it?", "Oslo", family="f", aliases=("Kristiania",)),
-        "b": Case("b", "And it?", "Bergen", family="f"), "c": Case("c", "?", "Oslo", family="g")}  # fmt: skip
+        "b": Case("b", "And it?", "Bergen", family="f"), "c": Case("c", "?", "Oslo", family="g"),
+        "d": Case("d", "Where?", "The Hague", family="f"), "e": Case("e", "?", "St. Louis", family="f")}  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("answer", "kind", "detail"),
-    [("Bergen", "elsewhere", "right in b"), ("It is kristiania", "unclear", ""), ("Rome", "unclear", "")],
+    [
+        ("St. Louis", "elsewhere", "right in e"),
+        ("The Hague", "elsewhere", "right in d"),
+        ("hague", "elsewhere", "right in d"),
+        ("Bergen", "elsewhere", "right in b"),
+        ("It is kristiania", "unclear", ""),
+        ("Rome", "unclear", ""),
+    ],
 )
 def test_an_answer_is_right_elsewhere_only_in_another_case_of_its_family(answer: str, kind: str, detail: str) -> None:
     rows = [Graded("a", "part:0", "incorrect", answer="x"), Graded("a", "whole", "incorrect", answer=answer),
@@ -94,6 +102,7 @@ LIST = Case("list", "Rank: A-Fest, B-Fest, C-Fest.", "B-Fest, A-Fest, C-Fest", a
         (TAGS, "17", "5 plus 12 is 17", "operand", "5 where 8"),
         (TAGS, "16", "12 plus 12 is 16", "operand", "12 where 8"),
         (TAGS, "21", "8 plus 12 is 21", "result", "8 and 12"),
+        (TAGS, "21", "8.00 plus 12.0 is 21", "result", "8 and 12"),
         (TAGS, "bread", " bread<eos>", "bridge", "part 1"),
         (CITY, "Poland", "Poland", "bridge", "part 1"),
         (CITY, "The country where Krakow is is Poland.", "The country where Krakow is is Poland.", "bridge", "part 1"),
@@ -110,12 +119,14 @@ LIST = Case("list", "Rank: A-Fest, B-Fest, C-Fest.", "B-Fest, A-Fest, C-Fest", a
         (CITY, "a b", " ".join("abcdefghijkl" * 3), "loop", "“a b c d e f g h i j k l”"),
         (CITY, "a b", " ".join("abcdefghijklm" * 3), "unclear", ""),
         (CITY, "Polska", "Polska", "bridge", "part 1"),
+        (replace(CITY, parts=(Part("?", "The Netherlands"),)), "Netherlands", "Netherlands", "bridge", "part 1"),
         (CITY, "Krakow and Lima", "Krakow and Lima", "unclear", ""),
         (replace(CITY, evidence=("Lima is far away.",)), "Lima", "Lima", "named", "“Lima”"),
         (replace(CITY, evidence=("New Zealand is far from New York.",)), "New York", "New York", "named", "“New York”"),
         (LIST, "A-Fest, B-Fest, C-Fest", "A-Fest, B-Fest, C-Fest", "listed", "order"),
         (LIST, "B-Fest, C-Fest", "B-Fest, C-Fest", "listed", "left out: A-Fest"),
         (LIST, "X-Fest, Y-Fest", "X-Fest, Y-Fest", "unclear", ""),
+        (replace(LIST, parts=(Part("And first?", "A-Fest"),)), "A-Fest", "A-Fest", "bridge", "part 1"),
     ],
 )
 def test_where_a_wrong_answer_came_from_is_told_by_rule(

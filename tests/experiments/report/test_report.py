@@ -321,6 +321,7 @@ def test_a_broken_probe_table_costs_its_picture_only(synthetic: ModuleType, tmp_
     (run / "probes" / "lookback" / "tensors.safetensors").write_bytes(b"not a tensor file")
     page = report.write([run], tmp_path / "out").read_text(encoding="utf-8")
     assert "found nothing to draw here" in page and "tensors.safetensors: cannot be read" in page
+    assert "<strong>Accuracy over training</strong>" not in page, "an optional figure without data is not missed"
     assert (tmp_path / "out" / "figures" / "mink.png").is_file()
 
 
@@ -499,7 +500,8 @@ def test_figures_of_a_section_are_those_that_declare_it_and_one_that_fails_says_
     (bare / "graded.jsonl").unlink()
     assert "Runs with nothing to draw: bare." in write._drawn("outcomes", load([run, bare])).caption
     with monkeypatch.context() as patched, pytest.raises(PermissionError):
-        patched.setattr(write, "_shown", lambda *_: (_ for _ in ()).throw(PermissionError()))
+        refusals = iter([PermissionError()])  # the next try would say that the figure could not be drawn
+        patched.setattr(write, "_shown", lambda *_: (_ for _ in ()).throw(next(refusals)))
         write._made("outcomes", [], tmp_path, True)
     broken = replace(FIGURES["outcomes"], draw=lambda runs: 1 / 0)
     monkeypatch.setattr(type(FIGURES), "__getitem__", lambda self, name: broken)

@@ -157,6 +157,26 @@ def test_a_point_of_the_curve_leads_to_its_failing_cases(seen: Visit) -> None:
     seen.check(close=False)
 
 
+def test_a_point_of_binned_depths_leads_to_all_failing_cases_of_its_bin(
+    browser: Any, synthetic: ModuleType, write_page: Any, tmp_path: Path
+) -> None:
+    run = synthetic.make_run(tmp_path / "run", n=40, probes=(), depths={4: 20, 7: 20}, failure=0.9)
+    cases = [{**json.loads(line), "depth_bin": 4} for line in (run / "cases.jsonl").read_text().splitlines()]
+    cases[0]["depth_bin"] = 8
+    (run / "cases.jsonl").write_text("".join(json.dumps(case) + "\n" for case in cases))
+    failed = [json.loads(x)["case"] for x in (run / "casesets" / "residual-failure.jsonl").read_text().splitlines()]
+    counted = json.loads((run / "metrics.json").read_text())
+    binned = {**synthetic.rate("residual_failure", 9, 20), "group": {"depth_bin": 4}}
+    (run / "metrics.json").write_text(json.dumps({**counted, "metrics": [binned]}))
+    visit = Visit(browser, write_page([run], tmp_path / "out"))
+    visit.scroll()
+    visit.page.locator("#figure-collapse-curve [data-point]").first.click(force=True)
+    wait_until(visit.page, "document.querySelector('[data-filter=bin]')?.value === '4'")
+    shown = int(visit.page.locator("#browser [data-count]").get_attribute("data-count"))
+    assert shown == len(set(failed) - {cases[0]["id"]})
+    visit.check()
+
+
 def test_a_point_of_a_run_and_its_chart_stay_with_this_run_though_another_folder_has_the_same_name(
     browser: Any, synthetic: ModuleType, write_page: Any, tmp_path: Path
 ) -> None:

@@ -58,6 +58,10 @@ def test_rates_are_shares_of_what_was_drawn_and_every_scenario_has_draws_of_its_
         return simulate(Scenario(name, lambda rng: seen[name].append(rng.random()) or Draw(*next(draws))), 4, seed=1)
 
     rows = [drawn(name) for name in seen]
+    other = [
+        simulate(Scenario("one", lambda rng: Draw(rng.random())), 9, seed=seed)["false_positives"] for seed in range(9)
+    ]
+    assert len(set(other)) > 1, "each seed has its own draws"
     assert [(row["false_positives"], row["coverage"], row["coverage_n"]) for row in rows] == [(1 / 3, 2 / 3, 3)] * 2
     assert seen["one"] != seen["other"]
 

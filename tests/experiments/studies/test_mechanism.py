@@ -237,6 +237,9 @@ def test_differences_of_a_pair_are_over_the_cases_of_both_and_the_gap_is_that_of
     assert told == {"step:0", "step:1", "step:2", "composition"}
     runs = (run_of("x", graded=some, protocol="scaffolding") for some in (three, other))
     assert [m.group for m in tables.differences(*runs)] == [{"quantity": "composition"}], "no common steps"
+    near = answers(*["110", "011", "?11"] * 12, roles="whole part:0 part:1", cluster="k")
+    (gap,) = (m for m in tables.gains(near, near) if m.metric == "pair_gap")
+    assert (gap.n, gap.n_invalid) == (24, 12), "clusters are those of the cases that were judged"
     right = _answers(part_0="111111", part_1="111111", whole="111111")
     (gap,) = (m for m in tables.gains(right, right) if m.metric == "pair_gap")
     other = 1 - 0.025 ** (1 / 6)  # exact upper limit of 0 of 6

@@ -12,7 +12,9 @@ import pytest
 
 from composcope.evaluation.metrics import Metric
 from composcope.experiments.console.printing import Reporter
+from composcope.experiments.organism.weights import model_called
 from composcope.experiments.studies import results
+from composcope.experiments.studies.spec import StudyModel
 from composcope.experiments.studies.study import StudyTable
 
 from .bare_studies import run_of, study_of
@@ -61,6 +63,11 @@ def test_rows_of_a_table_are_those_of_every_run_in_the_order_of_their_metrics() 
         "could not be run: no",
     ]
     assert side.rows[0]["step:0"] == "50.0 % (no interval), n=8" and side.columns == ("model", "both", "step:0")
+    two = replace(study, data=("d", "e"), preset=replace(study.preset, headline=("both",)))
+    assert results.comparison(two).columns == ("model", "data", "both")
+    models = (StudyModel("org/a", "a"), StudyModel("organism:low", "low", {"dose": "low"}))
+    named = results._read_as({"model": "a, low"}, replace(study, spec=replace(study.spec, models=models)))["model"]
+    assert named == f"a, {model_called('organism:low', 'low', 'low')}" != "a, low"
     bare = results.comparison(replace(study, preset=replace(study.preset, headline=())))
     assert bare.columns == ("model", "failed")
     assert [r.get("failed") for r in bare.rows] == [None, None, "could not be run: no"]

@@ -27,7 +27,7 @@ data: [organism:temporal]
 limit: 3
 models:
   - {model: organism:none, family: organism, size: 0.5, tuning: pretrained, cost: cheap}
-  - {model: organism:twin, label: full, family: organism, size: 7, trained_depths: [2, 4], device: cpu}
+  - {model: organism:twin, label: full, family: organism, size: 7, trained_depths: [2, 4], baseline: false, device: cpu}
   - org/Some-Model-IT
 pairs:
   tuning: [[full, none]]
@@ -44,7 +44,7 @@ def _file(folder: Path, text: str) -> Path:
 def test_a_models_file_gives_models_groups_and_pairs(tmp_path: Path) -> None:
     spec = read_spec(_file(tmp_path, FILE), seed=3, limit=None, data=())
     assert [m.label for m in spec.models] == ["none", "full", "Some-Model-IT"]
-    assert spec.models[1].groups == {"family": "organism", "size": 7, "trained_depths": [2, 4]}
+    assert spec.models[1].groups == {"family": "organism", "size": 7, "trained_depths": [2, 4], "baseline": False}
     assert spec.models[1].options == {"device": "cpu"}
     assert spec.pairs == (ModelPair("tuning", "full", "none"), ModelPair("cost", "none", "full"),
                           ModelPair("cost", "none", "Some-Model-IT"))  # fmt: skip
@@ -164,7 +164,7 @@ def test_flags_replace_single_choices_of_a_preset() -> None:
     assert (made.asking.few_shot, made.asking.also, made.asking.compat) == ("1", "self-ask", "agentcoma")
     assert made.serving.engine == "openai"
     named = replace(spec.models[0], options={"engine": "openai", "base_url": "http://own", "batch_size": 2})
-    made = config_of(replace(spec, limit=5), preset, given, named, "organism:mixed")
+    made = config_of(replace(spec, limit=5), preset, {**given, "batch_size": 9}, named, "organism:mixed")
     assert (made.serving.base_url, made.batch_size, made.limit) == ("http://own", 2, 5)
     here = config_of(spec, preset, {"serving": {"concurrency": 2}}, spec.models[0], "cases.jsonl")
     assert here.serving.concurrency == 2, "an option of a study is for those of its models that have it"
