@@ -288,7 +288,7 @@ def test_what_is_written_under_an_intervention_is_judged_as_the_answers_of_the_r
     monkeypatch.setattr(inference, "special_thinking_marks", lambda tokenizer: {})
     example: Any = SimpleNamespace(gold=gold)
     trial = _trial(compat=compat)
-    assert trial._judge(example, [5] * (trial.max_new_tokens - 1) + [0 if ended else 5]) == outcome
+    assert trial._judge(example, [0] * (trial.max_new_tokens - 1) + [0 if ended else 5]) == outcome
 
 
 def test_a_result_is_kept_with_the_cases_of_both_halves_and_the_hash_of_all_that_it_depends_on(
