@@ -260,6 +260,8 @@ def test_the_layer_is_the_lowest_of_those_that_mend_most_and_controls_choose_non
     del trial["+2", 1]
     assert InterventionTrial._best(trial, [0, 2]) == 2
     assert InterventionTrial._best({("none", 0): ["correct"]}, [0, 1]) == 0
+    steps = {("+1", 0): 2, ("+2", 0): 2, ("+1", 1): 0, ("+2", 1): 3}  # one step at a layer counts, not their sum
+    assert InterventionTrial._best({k: ["correct"] * n for k, n in steps.items()}, [0, 1]) == 1
 
 
 COLOR = Gold("blue", "choice", "plain", options=(("A", "red"), ("B", "blue")))
