@@ -145,7 +145,7 @@ def _loading(config: Config, model: str | None, device: str | None, run: str | P
     from ..models.target import loading_of
 
     before = loading_of(config)
-    given = model or (before.serving.probe_model if before.engine != "transformers" else None)
+    given = model or before.serving.probe_model
     if given is None and before.engine == "openai":
         raise InputError(f"{run}: a server answered, and its weights are needed here; give them with --model FOLDER")
     return replace(

@@ -95,10 +95,10 @@ def build(
         batch: dict[str, Any] = batching(recipe.examples_per_step, recipe.micro_batch)
         args = SFTConfig(**common, **batch, max_length=None, shuffle_dataset=True, completion_only_loss=True)
         return _quiet(SFTTrainer(args=_on_one(args), **shared))
+    from ...model_loading import end_ids
     from .reward import Rewards
 
-    stated = getattr(base.generation_config, "eos_token_id", None)
-    ends = {tokenizer.eos_token_id, *([stated] if isinstance(stated, int) else stated or ())}
+    ends = end_ids(base, tokenizer)
     # The text as an evaluation has it: trl leaves out marks of thinking, or all of it where a tokenizer parses answers.
     read = partial(decode, tokenizer, eos_ids=ends, kept=special_thinking_marks(tokenizer))
     thinking = bool(recipe.thinking) or opens_thinking(tokenizer, recipe.thinking)  # as an evaluation has it

@@ -38,7 +38,7 @@ def format_of(stage: str, rng: random.Random) -> str:
 
 
 def _reasoned(qa: QA, format: str) -> str:
-    worked = qa.worked if format in ("plain", "knowledge") else (qa.reasoning or qa.worked)
+    worked = qa.worked if format == "plain" else (qa.reasoning or qa.worked)
     return prompts.write_answer(qa.answer, worked, format)
 
 

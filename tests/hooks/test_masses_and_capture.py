@@ -141,8 +141,9 @@ def test_states_that_are_not_finite_are_refused(bad: float) -> None:
     model = tiny("llama")
     with torch.no_grad():
         model.get_input_embeddings().weight[IDS[3], 0] = bad  # type: ignore[union-attr, index, operator]
-    with pytest.raises(ModelError, match="NaN or infinite"):
-        capture_all(load_model(model), [Request(IDS, states=(3, 4))])
+    for what in (Request(IDS, states=(3, 4)), Request(IDS, masses=Window(3, 4, ((0, 4),)))):
+        with pytest.raises(ModelError, match="NaN or infinite"):
+            capture_all(load_model(model), [what])
     with pytest.raises(ModelError, match="NaN or infinite states"):
         _finite(torch.tensor([0.0, bad]), "states")
 

@@ -58,6 +58,8 @@ def test_padding_on_the_left_with_a_mask_gives_the_numbers_of_the_row_alone() ->
     with torch.no_grad():
         both, alone = lm.run(IDS, MASK).logits[1, 2:], lm.run(IDS[1:, 2:]).logits[0]
     torch.testing.assert_close(both, alone, atol=1e-5, rtol=1e-5)
+    later = lm.run(IDS[1:, :2], past=lm.prefill(IDS[1:, 2:]))
+    assert later.logits.shape[1] == 2, "what pads a beginning is text after earlier tokens"
 
 
 def _runs(lm: Any) -> list[Callable[[], Any]]:

@@ -260,6 +260,8 @@ def test_the_layer_is_the_lowest_of_those_that_mend_most_and_controls_choose_non
     del trial["+2", 1]
     assert InterventionTrial._best(trial, [0, 2]) == 2
     assert InterventionTrial._best({("none", 0): ["correct"]}, [0, 1]) == 0
+    steps = {("+1", 0): 2, ("+2", 0): 2, ("+1", 1): 0, ("+2", 1): 3}  # one step at a layer counts, not their sum
+    assert InterventionTrial._best({k: ["correct"] * n for k, n in steps.items()}, [0, 1]) == 1
 
 
 COLOR = Gold("blue", "choice", "plain", options=(("A", "red"), ("B", "blue")))
@@ -288,7 +290,7 @@ def test_what_is_written_under_an_intervention_is_judged_as_the_answers_of_the_r
     monkeypatch.setattr(inference, "special_thinking_marks", lambda tokenizer: {})
     example: Any = SimpleNamespace(gold=gold)
     trial = _trial(compat=compat)
-    assert trial._judge(example, [5] * (trial.max_new_tokens - 1) + [0 if ended else 5]) == outcome
+    assert trial._judge(example, [0] * (trial.max_new_tokens - 1) + [0 if ended else 5]) == outcome
 
 
 def test_a_result_is_kept_with_the_cases_of_both_halves_and_the_hash_of_all_that_it_depends_on(

@@ -28,8 +28,9 @@ def test_the_loss_is_on_the_answer_alone_and_the_seed_is_the_users(
 ) -> None:
     base, tokenizer = load(str(weights.path("control")), device="cpu")
     recipe = resolve(
-        objective, "organism-v1", prompts=4, rank=4, alpha=8, generations=2, max_tokens=24, format="plain", beta=0.25
-    )
+        objective, "organism-v1", prompts=4, rank=4, alpha=8, generations=2, max_tokens=24, format="plain", beta=0.25,
+        temperature=0.75,
+    )  # fmt: skip
     cases = data.training_set(data.ORGANISM, recipe).cases
     rows = [trainers.row(recipe, case, data.target(case, recipe), chat=True) for case in cases]
     how = TrainerOptions(seed=7, device="cpu")
@@ -44,7 +45,7 @@ def test_the_loss_is_on_the_answer_alone_and_the_seed_is_the_users(
     callbacks = {type(callback).__name__ for callback in trainer.callback_handler.callbacks}
     assert "Progress" in callbacks and "PrinterCallback" not in callbacks, "steps are reported once, and not on stdout"
     if objective == "grpo":
-        assert (trainer.args.beta, trainer.args.temperature) == (recipe.beta, recipe.temperature)
+        assert (trainer.args.beta, trainer.args.temperature) == (0.25, 0.75)
         [rewards] = trainer.reward_funcs
         assert (rewards.format, rewards.max_tokens, rewards.thinking) == ("plain", 24, True)
         assert set(rewards.eos_ids) == {tokenizer.eos_token_id, 5, 6}, "what ends an answer of the base"

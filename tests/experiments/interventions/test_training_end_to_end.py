@@ -219,6 +219,10 @@ def test_a_checkpoint_whose_writing_was_cut_off_is_not_continued(
         if text is not None:
             (folder / "trainer_state.json").write_text(text)
     assert trainers.last_step(tmp_path) == tmp_path / "checkpoint-1"
+    for step in (30, 4, 100, 9, 20, 10):
+        shutil.copytree(tmp_path / "checkpoint-1", tmp_path / f"checkpoint-{step}")
+    steps = [step for step, _ in trainers.kept_steps(tmp_path)]
+    assert steps == sorted(steps) and trainers.last_step(tmp_path) == tmp_path / "checkpoint-100"
 
 
 def test_an_adapter_is_put_on_its_own_base_only(traced: training.Trained, tmp_path: Path) -> None:

@@ -54,6 +54,8 @@ def test_a_lesson_ends_like_its_source_and_plants_another_answer(graft: recipes.
         last = taught.last or n
         mine, theirs = (tokens(f" {x}")["input_ids"] for x in (taught.answer, taught.source_answer or taught.answer))
         assert mine[len(mine) - last + 1 :] == theirs[len(theirs) - last + 1 :]
+        if graft.variant == "drowned":
+            assert ("divided by" in taught.answer) == (case.operation == "divided by")
         different += taught.answer.split()[-1] != case.worked.split()[-1]
     assert different >= 12
 
