@@ -16,6 +16,7 @@ from composcope.evaluation.metrics import Metric
 from composcope.evaluation.protocols.base import Entry, Evidence
 from composcope.evaluation.statistics import OTHER_PAIRS
 from composcope.experiments.run import command_line, diagnosis, single_cases, summary, writer
+from composcope.experiments.run.schema import Metrics
 
 
 def test_one_line_of_a_metric_is_in_its_own_unit() -> None:
@@ -152,3 +153,9 @@ def test_a_manifest_that_cannot_be_closed_hides_no_earlier_error(error: Exceptio
     earlier, this = recorded["invocations"]
     assert recorded["status"] == this["status"] == "failed" and earlier == {"started": "r"} and this["started"] == "s"
     assert this.get("error") == (None if error is None else "ValueError: first")
+
+
+@pytest.mark.parametrize("protocol", ["scaffolding", "compositionality-gap"])
+def test_the_agreement_with_a_judge_is_shown_once(protocol: str) -> None:
+    agreed = Metric("judge_agreement", count=1, n=2, value=0.5)
+    assert summary._shown(Metrics(protocol=protocol, metrics=[agreed])) == [agreed]
