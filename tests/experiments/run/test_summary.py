@@ -16,7 +16,6 @@ from composcope.evaluation.metrics import Metric
 from composcope.evaluation.protocols.base import Entry, Evidence
 from composcope.evaluation.statistics import OTHER_PAIRS
 from composcope.experiments.run import command_line, diagnosis, single_cases, summary, writer
-from composcope.experiments.run.schema import Metrics
 
 
 def test_one_line_of_a_metric_is_in_its_own_unit() -> None:
@@ -158,4 +157,5 @@ def test_a_manifest_that_cannot_be_closed_hides_no_earlier_error(error: Exceptio
 @pytest.mark.parametrize("protocol", ["scaffolding", "compositionality-gap"])
 def test_the_agreement_with_a_judge_is_shown_once(protocol: str) -> None:
     agreed = Metric("judge_agreement", count=1, n=2, value=0.5)
-    assert summary._shown(Metrics(protocol=protocol, metrics=[agreed])) == [agreed]
+    counted: Any = SimpleNamespace(protocol=protocol, metrics=[agreed])
+    assert summary._shown(counted) == [agreed]
