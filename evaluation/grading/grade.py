@@ -85,7 +85,7 @@ def grade(
         if compat is None and found.reason in ("no-cue", "no-answer-tag"):
             found = _declined(response_text) or found
         if answer_type not in ("list", "ordered-list") and format != PAIR_Q1:
-            found = labels.of_the_last(found, question)
+            found = replace(found, segments=labels.of_the_last(found.segments, found.following, question))
     given = tuple(options) or (in_question(question or "") if answer_type == "choice" else ())
     words = answer_type == "text" and not is_value(gold)  # "twenty degrees Celsius" would lose its unit
     others = (*short_forms(gold), in_reply(gold, question), in_figures(gold) if words else gold)

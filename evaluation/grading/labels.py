@@ -1,14 +1,10 @@
 """Answers to questions with labels of their own ("Q1: ... Q2: ...", as pairs have them): "Q1: 64, Q2: 576"."""
 
 import re
-from dataclasses import replace
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from . import view
-
-if TYPE_CHECKING:
-    from .extract import Extracted
 
 _NAME = r"(?:(?:answer|solution|result)\s(?:to|of|for)\s)?(?:Q|A|Question\s|Answer\s)"
 _MARK = re.compile(
@@ -41,16 +37,16 @@ def first_part(text: str, question: str | None) -> str | None:
     return None
 
 
-def of_the_last(found: "Extracted", question: str | None) -> "Extracted":
-    """An answer without what it says of the labels before the last one, whose question is the one that is graded."""
+def of_the_last(segments: Sequence[str], following: Sequence[str], question: str | None) -> tuple[str, ...]:
+    """The texts of an answer without what they say of the labels before the last one, whose question is graded.
+
+    ``following``: what follows each of them, where that is known.
+    """
     asked = view.labels(question)
-    if not asked:
-        return found
-    segments = [
-        _of_the_last(segment, found.following[i] if i < len(found.following) else "", asked, question or "")
-        for i, segment in enumerate(found.segments)
-    ]
-    return replace(found, segments=tuple(segments)) if tuple(segments) != found.segments else found
+    below = [*following, *[""] * len(segments)]
+    return tuple(
+        _of_the_last(s, f, asked, question or "") if asked else s for s, f in zip(segments, below, strict=False)
+    )
 
 
 def _of_the_last(segment: str, following: str, asked: tuple[str, ...], question: str) -> str:
