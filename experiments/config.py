@@ -145,7 +145,7 @@ class Asking(Section):
     thinking: bool | None = _option(None, "Switch the chat template's thinking on or off.")
     thinking_tokens: int = _option(4096, "Token budget of answers with thinking.", ge=1)
     cot_tokens: int | None = _option(None, "Token budget of the formats cot and self-ask.", ge=1)
-    answer_tokens: int | None = _option(None, "One token budget for all other answers.", ge=1)
+    answer_tokens: int | None = _option(None, "One token budget for all answers that have no other one.", ge=1)
     temperature: float = _option(0.0, "Sampling temperature (uses --seed); 0 is greedy.", ge=0, allow_inf_nan=False)
     reversed: bool = _option(False, "Also ask wholes with their steps in reverse order (meta.reversed).")
     extra_context: bool = _option(True, "Also ask parts with the whole's numbers added.")

@@ -19,6 +19,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import ks_2samp
 
 from ...errors import InputError, NoCasesError
+from ...terminal import tick
 from .. import prompts
 from ..case import Case, Part
 from ..protocols.reasoning_gap import co_present
@@ -115,6 +116,7 @@ def _candidates(
     ]
     givers = [i for i in items if not has_x(i)]
     for second in items:
+        tick(1)
         usable, refused = slots(second)
         rejected += [{"q2": second.id, "stage": "number", **r} for r in refused]
         before = run_code(second.code, limits=LIMITS, variables=True)

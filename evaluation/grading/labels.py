@@ -38,12 +38,15 @@ def first_part(text: str, question: str | None) -> str | None:
 
 
 def of_the_last(segments: Sequence[str], following: Sequence[str], question: str | None) -> tuple[str, ...]:
-    """Segments of an answer without what they say of the labels before the last one, whose question is graded."""
+    """The texts of an answer without what they say of the labels before the last one, whose question is graded.
+
+    ``following``: what follows each of them, where that is known.
+    """
     asked = view.labels(question)
-    if not asked:
-        return tuple(segments)
-    behind = [*following, *[""] * len(segments)]
-    return tuple(_of_the_last(s, after, asked, question or "") for s, after in zip(segments, behind, strict=False))
+    below = [*following, *[""] * len(segments)]
+    return tuple(
+        _of_the_last(s, f, asked, question or "") if asked else s for s, f in zip(segments, below, strict=False)
+    )
 
 
 def _of_the_last(segment: str, following: str, asked: tuple[str, ...], question: str) -> str:

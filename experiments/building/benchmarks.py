@@ -8,18 +8,19 @@ options and inputs give the same files. Builders that ask models keep a journal:
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ...errors import InputError, NoCasesError
+from ...evaluation.asks import Ask, Response
 from ...evaluation.case import Case, case_to_dict
 from ...evaluation.engines.base import Engine
 from ...evaluation.journal import Journal
 from ...evaluation.text_files import existing
 from ...files import file_sha256
-from ...terminal import how_many
+from ...terminal import Bar, how_many, no_bar, stage
 from ..run import (
     SCHEMA,
     check_no_run,
@@ -50,6 +51,25 @@ class Made:
     """Additional JSON-lines files by name."""
     decided: Sequence[Mapping[str, Any]] = ()
     """A person's decisions: they stay in ``review.jsonl``, which may be the file that they were made in."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """An engine whose answers move a progress bar: a teacher takes hours for a thousand questions."""
+
+    engine: Any
+    title: str
+    progress: Bar
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.engine, name)
+
+    def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
+        """The engine's answers, each counted as it arrives."""
+        with self.progress(self.title, len(asks)) as advance:
+            for answered in self.engine.answer(asks):
+                advance(1)
+                yield answered
 
 
 def file_hash(path: str | Path) -> str:
@@ -188,6 +208,7 @@ def compositional_gsm(
     samples: int = 16,
     minimum: int = 4,
     reviewed: str | Path | None = None,
+    progress: Bar = no_bar,
 ) -> dict[str, Any]:
     """Pairs from items with code-form solutions; with ``solvers``, pairs they rarely solve go to ``review.jsonl``.
 
@@ -204,13 +225,17 @@ def compositional_gsm(
     def make(journal: Path) -> Made:
         answers = None if gold is None else {c.question: c.answer for c in read_gsm8k(gold)}
         read, rejected = code_items.read_code_items(items, answers)
+        if not read and gold is None and {r["reason"] for r in rejected} == {"no-gold-answer"}:
+            raise InputError(f"{items}: its rows have no answer; give --gold, GSM8K's test.jsonl, for GSM-Hard rows")
         if not read:
             return Made((), rejected)
-        built = builder.build(read, size, seed, chosen)
+        with stage(progress, "trying other numbers in the questions", len(read)):
+            built = builder.build(read, size, seed, chosen)
         queued: list[dict[str, Any]] = []
         if solvers:
             with Journal(journal) as book:
-                queued = review.queue(built.cases, solvers, book, samples=samples, minimum=minimum, seed=seed)
+                watched: list[Any] = [Watched(s, "asking the solvers", progress) for s in solvers]
+                queued = review.queue(built.cases, watched, book, samples=samples, minimum=minimum, seed=seed)
         kept, still = review.settle(built.cases, ({r["case"]: r for r in queued} | decided).values())
         settled = [row for row in decided.values() if row.get("decision") != "open"]
         report = {"items": len(read), "magnitude": built.magnitude}

@@ -11,8 +11,9 @@ from ...evaluation.case import Case
 from ...evaluation.engines.base import Engine
 from ...evaluation.journal import Journal
 from ...files import at_home
+from ...terminal import Bar, no_bar
 from ..evaluating.ask_plan import load_benchmark
-from .benchmarks import Made, build
+from .benchmarks import Made, Watched, build
 
 
 def scaffolds(
@@ -26,6 +27,7 @@ def scaffolds(
     sharing: str = "fallback",
     limit: int | None = None,
     settings: Mapping[str, Any] | None = None,
+    progress: Bar = no_bar,
 ) -> dict[str, Any]:
     """Scaffolded cases from a benchmark (``reader:file``, a case file, or ``stad:FILE`` with some stages done).
 
@@ -49,7 +51,8 @@ def scaffolds(
             if found is None:
                 found, dropped = builder.from_cases(_cases(benchmark, limit))
             if teachers:
-                roles = builder.Roles(teachers, judge, sharing)  # pyright: ignore[reportArgumentType] (checked there)
+                watched: list[Any] = [Watched(t, "asking the teacher", progress) for t in teachers]
+                roles = builder.Roles(watched, judge, sharing)  # pyright: ignore[reportArgumentType] (checked there)
                 made = builder.generate(found, roles, chosen, book)
                 found, dropped, report = made.items, [*dropped, *made.dropped], made.report
             repeated = quality.redundancy(found)
@@ -105,6 +108,7 @@ def skills(
     n_skills: int | None = None,
     embedding: str | Path | None = None,
     seed: int = 0,
+    progress: Bar = no_bar,
 ) -> dict[str, Any]:
     """Map the steps of STaD records to skills induced by the teacher; returns records and cases with their skills.
 
@@ -118,14 +122,15 @@ def skills(
 
     def make(journal: Path) -> Made:
         items = read_items(records)
+        watched: Any = Watched(teacher, "asking the teacher", progress)
         with Journal(journal) as book:
             if clusters is not None and n_skills is not None:
                 chosen = mapping.map_skills(
-                    items, teacher, clusters, n_skills, model=embedding, journal=book, seed=seed
+                    items, watched, clusters, n_skills, model=embedding, journal=book, seed=seed
                 )
                 maps = [(mapping.granularity(chosen, embedding), chosen)]
             else:
-                maps = mapping.search(items, teacher, model=embedding, journal=book, seed=seed)
+                maps = mapping.search(items, watched, model=embedding, journal=book, seed=seed)
                 chosen = max(maps, key=lambda pair: (pair[0].entropy, -(pair[0].other_rate or 0)))[1]
         done = mapping.with_skills(items, chosen)
         unread = [

@@ -188,7 +188,7 @@ def scaffolds(
     found = make(
         out, benchmark, teachers=_engines(teacher, "--teacher", api_key_env), judge=_one(judge, "--judge", api_key_env),
         solver=_one(solver, "--solver", api_key_env), human=human, sharing=sharing, limit=limit,
-        settings={**settings, "attempts": attempts, "seed": seed},
+        settings={**settings, "attempts": attempts, "seed": seed}, progress=Reporter().bar,
     )  # fmt: skip
     _done(found, json)
 
@@ -212,7 +212,16 @@ def skills(
     from ..building.scaffolds import skills as make
 
     engine = _one(teacher, "--teacher", api_key_env)
-    found = make(out, records, engine, clusters=clusters, n_skills=skills, embedding=embedding, seed=seed)
+    found = make(
+        out,
+        records,
+        engine,
+        clusters=clusters,
+        n_skills=skills,
+        embedding=embedding,
+        seed=seed,
+        progress=Reporter().bar,
+    )
     _done(found, json)
 
 

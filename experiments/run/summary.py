@@ -53,7 +53,8 @@ def lines(folder: str | Path) -> list[str]:
 
 
 def _shown(counted: Metrics) -> list[Metric]:
-    return [*headline(counted), *(row for row in counted.metrics if row.metric in AGREEMENT)]
+    first = headline(counted)
+    return [*first, *(row for row in counted.metrics if row.metric in AGREEMENT and row not in first)]
 
 
 def n_asked(run: RunData) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -221,7 +222,7 @@ def test_human_steps_become_scaffolds_without_any_model(tmp_path: Path, monkeypa
     monkeypatch.setattr(
         "composcope.evaluation.builders.scaffolds.generate",
         lambda items, roles, *_: (
-            shared.append((roles.teachers, roles.judge, roles.sharing))
+            shared.append(([t.engine for t in roles.teachers], roles.judge, roles.sharing))
             or SimpleNamespace(items=items, dropped=[{"id": "t", "reason": "unread reply"}], report={})
         ),
     )
@@ -265,12 +266,17 @@ def test_pairs_from_code_items_are_built_and_every_refusal_has_a_reason(
     (tmp_path / "decided.jsonl").write_text(json.dumps({"case": case.id, "decision": "keep"}) + "\n")
     (tmp_path / "gold.jsonl").write_text('{"question": "?", "answer": "#### 1"}\n')
     solver: Any = SimpleNamespace(identity={"model": "s"})
-    make, drawn = compositional_gsm.build, list[Any]()
+    make, drawn, counted = compositional_gsm.build, list[Any](), list[Any]()
+    bar = lambda title, total: counted.append((title, total)) or nullcontext(counted.append)  # noqa: E731
     monkeypatch.setattr(compositional_gsm, "build", lambda *of: drawn.append(of[1:3]) or make(*of))
     made = benchmarks.compositional_gsm(
         tmp_path / "again", path, tmp_path / "gold.jsonl", size=1, seed=3, solvers=[solver], samples=8, minimum=2,
-        reviewed=tmp_path / "decided.jsonl",
+        reviewed=tmp_path / "decided.jsonl", progress=bar,
     )  # fmt: skip
+    assert counted == [("trying other numbers in the questions", 3), *[1] * 3], "long work is told"
+    answering: Any = SimpleNamespace(answer=lambda asks: ((ask, None) for ask in asks), context=7)
+    watched = benchmarks.Watched(answering, "asking", bar)
+    assert [*watched.answer(["a"])] == [("a", None)] and watched.context == 7 and counted[4:] == [("asking", 1), 1]  # type: ignore[list-item]
     assert given == [{"samples": 8, "minimum": 2, "seed": 3}] and drawn == [(1, 3)]
     assert made["options"]["solvers"] == [{"model": "s"}] and [*made["inputs"]] == ["items.jsonl", "gold.jsonl"]
     assert {row["decision"] for row in _read(tmp_path / "again/review.jsonl")} == {"keep"}
@@ -323,6 +329,12 @@ ITEM = {"question": "A has 3 and 4", "code": "def solution():\n    return 3 + 4\
         ("compositional-gsm", "f.jsonl", json.dumps({**ITEM, "question": [1]}).encode(), "field 'question' is [1]"),
         ("compositional-gsm", "f.jsonl", json.dumps({**ITEM, "answer": [7]}).encode(), "field 'answer' is [7]"),
         ("compositional-gsm", "f.jsonl", b'{"input": 3, "code": "", "target": 3}', "f.jsonl:1: field 'input' is 3"),
+        (
+            "compositional-gsm",
+            "f.jsonl",
+            json.dumps({"input": "q?", "code": "def solution():\n    return 3", "target": 3}).encode(),
+            "give --gold",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_used_is_named_and_once_mended_the_same_command_works(

@@ -154,3 +154,10 @@ def test_a_manifest_that_cannot_be_closed_hides_no_earlier_error(error: Exceptio
     earlier, this = recorded["invocations"]
     assert recorded["status"] == this["status"] == "failed" and earlier == {"started": "r"} and this["started"] == "s"
     assert this.get("error") == (None if error is None else "ValueError: first")
+
+
+@pytest.mark.parametrize("protocol", ["scaffolding", "compositionality-gap"])
+def test_the_agreement_with_a_judge_is_shown_once(protocol: str) -> None:
+    agreed = Metric("judge_agreement", count=1, n=2, value=0.5)
+    counted: Any = SimpleNamespace(protocol=protocol, metrics=[agreed])
+    assert summary._shown(counted) == [agreed]
