@@ -279,3 +279,8 @@ def test_a_check_that_is_no_object_is_none(tmp_path: Path) -> None:
     assert {value: score(value) for value in said} == said
     (item,) = read_items(_file(tmp_path, {**RECORD, "scaffolding_verification": [{"score": "-1"}]}))
     assert [(c.text, c.verdict) for c in item.checks if c] == [("", None)]
+
+
+def test_a_stage_that_is_not_done_for_every_step_is_not_written(tmp_path: Path) -> None:
+    (item,) = read_items(_file(tmp_path, {**RECORD, "sub-task-answer": RECORD["sub-task-answer"][:1]}))
+    assert record_from_item(item).keys() == {*RECORD, "id"} - {"sub-task-answer"}

@@ -7,6 +7,8 @@ import random
 import re
 from collections import Counter
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -112,6 +114,11 @@ def test_answers_are_not_given_away_by_the_question_and_chances_are_probabilitie
 
 def test_all_operations_occur() -> None:
     assert {c.operation for c in CASES} == {"ancestor", "offset", "max", "min", "order", "containment", "adjacency"}
+
+
+def test_nobody_has_fewer_than_one() -> None:
+    fewest: Any = SimpleNamespace(randint=lambda low, high: high if high < 10 else low, random=lambda: 0.9)
+    assert synthetic._offsets("ABCD", "", "coins", fewest).worked == "A has 20; B has 11; C has 2; D has 11."
 
 
 def test_seeds_decide_everything() -> None:

@@ -196,6 +196,11 @@ def test_templates_that_run_at_the_same_time_leave_no_limit_behind() -> None:
     assert before() == kept
 
 
+@pytest.mark.parametrize(("told", "has"), [("{% if enable_thinking %}Think.{% endif %}", True), ("Think.", False)])
+def test_a_template_has_a_switch_where_it_writes_another_prompt(told: str, has: bool, make_tokenizer: Any) -> None:
+    assert has_thinking_switch(make_tokenizer(template=told + "{{ messages[0]['content'] }}")) is has
+
+
 def test_a_template_may_compute(make_tokenizer: Any) -> None:
     tokenizer = make_tokenizer(template="{{ messages[0]['content'] }} {{ 3 * 4 + 2 ** 5 }}{{ 'a' * 3 }}")
     plain = make_tokenizer(template="{{ messages[0]['content'] }} 44aaa")

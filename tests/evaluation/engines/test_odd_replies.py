@@ -270,7 +270,8 @@ def test_what_a_server_cannot_do_or_be_is_refused_before_anything_is_sent(
     with pytest.raises(ModelError, match=r"'good'.*begin its answer"):
         list(engine.answer([make_ask("a"), make_ask("b", begun="So")]))
     assert server.asked == 0
-    assert HttpEngine("https://host/v1", "good", concurrency=1).concurrency == 1
+    last = HttpEngine("https://host/v1", "good", concurrency=1, revision="r2")
+    assert (last.concurrency, last.identity) == (1, {"model": "good", "revision": "r2", "chat_options": "{}"})
 
 
 def test_the_thinking_of_an_ask_is_sent_as_an_option_of_the_chat_template(
