@@ -69,7 +69,8 @@ def test_wrong_numbers_of_a_case_are_compared_with_the_items_of_other_cases() ->
     told = {"a": [heard(case, wrote(case, here, "998"))], "b": [heard(other, wrote(other, "998", "998"))]}
     found = weighing.within({id: behaviour.behaviour(group) for id, group in told.items()})
     assert {(one.of_items, one.by_luck) for one in found.values()} == {(Tally(1, 4), 0.25)}
-    assert "in the cases weighed together 1 of 4 wrong ones, by luck 25 %" in "\n".join(behaviour_lines(found["a"]))
+    said = "of the case: 1 of 2; in the cases weighed together 1 of 4 wrong ones, by luck 25 %"
+    assert said in "\n".join(behaviour_lines(found["a"]))
     alone = weighing.within({"a": behaviour.behaviour(told["a"])})["a"]
     assert (alone.of_items, alone.by_luck) == (Tally(1, 2), None) and "not known by luck" in "\n".join(
         behaviour_lines(alone)
