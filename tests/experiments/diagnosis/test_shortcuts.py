@@ -430,7 +430,7 @@ def test_the_runs_other_failing_cases_count_for_what_the_run_admits_and_get_no_e
     assert all(one.shortcut is not None and one.shortcut.name == "usual-operand" for one in with_others.values())
     *rows, last = (row for [one] in run.values() for row in one.grades.values())
     asking = SimpleNamespace(temperature=0.0)
-    data: Any = SimpleNamespace(config=SimpleNamespace(asking=asking), graded=rows, asks={}, responses={})
+    data: Any = SimpleNamespace(config=SimpleNamespace(asking=asking), protocol="", graded=rows, asks={}, responses={})
     data.graded = [replace(row, outcome="correct") if row.case == last.case else row for row in (*rows, last)]
     assert [*hearing.heard_in_run(data, cases, some)] == [*others][:-1], "those that fail and are not asked again"
     asking.temperature = 0.5
