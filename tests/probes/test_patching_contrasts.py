@@ -158,3 +158,27 @@ def test_a_sweep_says_what_its_donors_do_beyond_other_states() -> None:
     alone = patching.prompt_end_sweep(lm, donors, recipients[:1], max_new_tokens=2, controls=("random",))
     assert "one recipient only: no random control" in alone.warnings
     assert not [r for r in alone.table if " - " in r["group"]]
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_pairs_of_a_sweep_are_as_many_as_their_donors_and_recipients_share_nothing(side: int) -> None:
+    lm = Model(tiny("llama"))
+    prompts = [[1, 5, 6, 9], [1, 7, 8, 9], [1, 10, 11, 9], [1, 12, 9, 9]]
+    alike: list[Any] = [None, None]
+    alike[side] = ["x", "x"]
+    for clusters, shared in (((None, None), False), (tuple(alike), True)):
+        got = patching.prompt_end_sweep(lm, prompts[:2], prompts[2:], [(0, 0), (1, 1)], [2, 0, 2], 1, clusters=clusters,
+                                        controls=())  # fmt: skip
+        assert got.settings["layers"] == [0, 2] and got.tensors["tokens"].shape[2] == 2
+        notes = {r["note"] for r in got.table if r["quantity"] == "unchanged_rate"}
+        assert any("share" in note for note in notes) == shared
+
+
+def test_a_donor_that_goes_into_no_recipient_changes_no_row() -> None:
+    lm, recipients = Model(tiny("llama")), [[1, 5, 6, 9], [1, 2, 4, 9]]
+    alone = patching.prompt_end_sweep(lm, [[1, 7, 8, 9]], recipients, max_new_tokens=1)
+    beside = patching.prompt_end_sweep(
+        lm, [[1, 30, 31, 9], [1, 7, 8, 9]], recipients, [(1, 0), (1, 1)], max_new_tokens=1
+    )
+    numbers = [[r["value"] for r in got.table if " - " not in r["group"]] for got in (alone, beside)]
+    assert numbers[0] == pytest.approx(numbers[1], abs=1e-4, nan_ok=True)

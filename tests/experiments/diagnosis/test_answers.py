@@ -838,16 +838,6 @@ def test_as_many_other_failures_are_asked_as_are_missing() -> None:
         assert [*hearing.with_variants(data, some[:2], some[2:], n, 0, Reporter(None, quiet=True))] == [*ids]
 
 
-def test_failures_that_are_not_asked_again_are_heard_from_the_run_unless_their_answers_were_drawn() -> None:
-    some = [Case(id, f"{id}?", "x", (Part("p", "y"),)) for id in "abc"]
-    rows = [Graded(c.id, role, "correct" if (c.id, role) == ("c", "whole") or role != "whole" else "incorrect")
-            for c in some for role in ("whole", "part:0")]  # fmt: skip
-    for temperature, heard_again in ((0.0, ["a"]), (0.5, [])):
-        config = SimpleNamespace(asking=SimpleNamespace(temperature=temperature))
-        data: Any = SimpleNamespace(config=config, protocol="", graded=rows, asks={}, responses={})
-        assert [*hearing.heard_in_run(data, some, ["b"])] == heard_again
-
-
 def test_the_whole_of_a_reasoning_gap_is_asked_as_the_run_asks_it() -> None:
     first, words = Part("What is the tag of the kite?", "6"), ("What is {} minus 2?", "{} minus 2 is what?")
     case = Case(

@@ -69,7 +69,8 @@ def test_wrong_numbers_of_a_case_are_compared_with_the_items_of_other_cases() ->
     told = {"a": [heard(case, wrote(case, here, "998"))], "b": [heard(other, wrote(other, "998", "998"))]}
     found = weighing.within({id: behaviour.behaviour(group) for id, group in told.items()})
     assert {(one.of_items, one.by_luck) for one in found.values()} == {(Tally(1, 4), 0.25)}
-    assert "in the cases weighed together 1 of 4 wrong ones, by luck 25 %" in "\n".join(behaviour_lines(found["a"]))
+    said = "of the case: 1 of 2; in the cases weighed together 1 of 4 wrong ones, by luck 25 %"
+    assert said in "\n".join(behaviour_lines(found["a"]))
     alone = weighing.within({"a": behaviour.behaviour(told["a"])})["a"]
     assert (alone.of_items, alone.by_luck) == (Tally(1, 2), None) and "not known by luck" in "\n".join(
         behaviour_lines(alone)
@@ -429,8 +430,7 @@ def test_the_runs_other_failing_cases_count_for_what_the_run_admits_and_get_no_e
     assert all(one.shortcut is not None and one.shortcut.name == "usual-operand" for one in with_others.values())
     *rows, last = (row for [one] in run.values() for row in one.grades.values())
     asking = SimpleNamespace(temperature=0.0)
-    config = SimpleNamespace(asking=asking)
-    data: Any = SimpleNamespace(protocol="double-gate", config=config, graded=rows, asks={}, responses={})
+    data: Any = SimpleNamespace(config=SimpleNamespace(asking=asking), protocol="", graded=rows, asks={}, responses={})
     data.graded = [replace(row, outcome="correct") if row.case == last.case else row for row in (*rows, last)]
     assert [*hearing.heard_in_run(data, cases, some)] == [*others][:-1], "those that fail and are not asked again"
     asking.temperature = 0.5
