@@ -175,6 +175,9 @@ def test_trainings_by_different_recipes_are_named(trained: Path) -> None:
     assert series.different_recipes([first, second]) == []
     (line,) = series.different_recipes([series.shipped(), first])
     assert line.startswith("Seed 5 was trained with another recipe than seed 1: base.steps 2 instead of 2400")
+    other = replace(first, recipe={**first.recipe, "architecture": "qwen3"})  # Llama is not named
+    ((line,), (again,)) = (series.different_recipes(pair) for pair in ([second, other], [other, second]))
+    assert "architecture qwen3 instead of None" in line and "architecture None instead of qwen3" in again
 
 
 def test_a_training_does_not_go_on_with_other_documents(copied: Path) -> None:
