@@ -96,7 +96,8 @@ def test_a_value_of_a_probe_belongs_to_a_case_of_the_run_in_whatever_role(run: P
     (run / "probes" / "p").mkdir(parents=True)
     file = run / "probes" / "p" / "values.csv"
     file.write_text("case,role\nc0,whole\nc0,part:7\nother,whole\nother,\nother,part:0\n")
-    assert [*_probed(RunData(run))] == ["probes/p/values.csv:4: case 'other' is none of the run's; run the probe again"]
+    said = "probes/p/values.csv:4: case 'other' is none of the run's; run the probe again"
+    assert [*_probed(RunData(run))] == [said] and said in verify(run).problems
     file.write_text("case,role\nc0,whole\nc0,part:7\nother,whole\nthird,whole\nother,whole\n")
     assert ["nor are 1 others" in line for line in _probed(RunData(run))] == [True], "one line for a whole file"
 

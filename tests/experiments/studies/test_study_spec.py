@@ -119,7 +119,7 @@ def test_every_study_has_a_preset_that_asks_as_its_paper_does() -> None:
     assert all(p.name == name for name, p in presets.items())
     agentcoma = presets["agentcoma"].asking
     assert (agentcoma.few_shot, agentcoma.also) == ("2", "self-ask")
-    assert (agentcoma.answer_tokens, agentcoma.cot_tokens) == (2048, 2048)
+    assert (agentcoma.answer_tokens, agentcoma.cot_tokens, presets["stad"].asking.answer_tokens) == (2048, 2048, 2000)
     gsm = presets["compositional-gsm"].asking
     assert (gsm.few_shot, gsm.preamble, gsm.code) == ("8", "both", True)
     collapse = presets["composition-collapse"].asking
