@@ -595,7 +595,7 @@ MUTANTS = (
     Mutant(X, "merged runs forget their judge", '"numerics", "judge", "benchmark")', '"numerics", "benchmark")', "tests/experiments/test_runs_together.py -k shards_merge"),
     Mutant(X, "lengths are compared with one seed", 'lengths(s, o.seed)', 'lengths(s)', "tests/experiments/studies/test_analyzing.py -k reach_it"),
     Mutant(X, "a run under another name is another run", 'for field in fields(Graded) if field.name != "run"', "for field in fields(Graded)", "tests/experiments/test_verify.py -k untouched"),
-    Mutant(X, "a third step is left out", '(*sorted(asked, key=role_order), "whole")}', '(*sorted(asked, key=role_order)[:2], "whole")}', "tests/experiments/figures/test_accuracies.py -k only_steps"),
+    Mutant(X, "a third step is left out", 'roles = (*sorted(asked, key=role_order), "whole")', 'roles = (*sorted(asked, key=role_order)[:2], "whole")', "tests/experiments/figures/test_accuracies.py -k only_steps"),
     Mutant(X, "all steps are left out beside their kinds", 'if not {"bridge", "operand"} <= set(steps) and len(steps) > 1:', "if len(steps) > 1:", "tests/experiments/figures/test_mechanism.py -k altered_steps"),
     Mutant(X, "comparisons without a value are counted", 'Counter(r.get("group") for r in table if r.get("value") is not None)', 'Counter(r.get("group") for r in table)', "tests/experiments/report/test_landing.py -k section_of_its"),
     Mutant(X, "an error of a page is said once for ever", '                last = ""\n            except', "            except", "tests/experiments/report/test_report_data.py -k said_once"),

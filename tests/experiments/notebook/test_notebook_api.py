@@ -525,6 +525,11 @@ def test_a_run_is_diagnosed_from_a_notebook_by_the_model_that_answered(
     assert [[case.id for case in failing] for _, failing in seen] == [[run.failures.ids[0]]] * 2
     assert seen[1][0] is in_memory.target and seen[1][0].engine.model is run.lm.model
     assert seen[0][0].who == opened.data.manifest.identity["weights"]
+    raw = run_config(run.data, None).replace(prompting="raw")
+    assert [probing.in_memory(run.lm, None, c).prompting for c in (raw, raw.replace(prompting="chat"))] == [
+        "raw",
+        "chat",
+    ]
 
 
 def test_a_run_of_a_model_in_memory_is_opened_again_from_the_files_of_that_model(

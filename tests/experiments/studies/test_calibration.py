@@ -156,7 +156,9 @@ def test_an_interval_covers_the_truth_between_its_ends_and_the_quoted_one_is_ask
     both = Metric("m", n=9, value=0.5, low=0.45, high=0.55, **shared)
     assert [calibration._plainly(both, t) for t in (0.5, 0.6, 0.15)] == [1, 0, 0]
     assert [calibration._covers(both, t) for t in (0.5, 0.6, 0.15)] == [0, 0, 1]
-    assert all(math.isnan(f(None, 0.5)) for f in (calibration._covers, calibration._plainly))
+    without = Metric("m", n=9, value=0.5)
+    assert all(math.isnan(f(m, 0.5)) for f in (calibration._covers, calibration._plainly) for m in (None, without))
+    assert math.isnan(simulated._inside({"low": math.nan, "high": math.nan}, 0))
 
 
 def test_each_rate_stands_below_its_heading_and_none_is_no_rate() -> None:

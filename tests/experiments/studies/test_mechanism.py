@@ -226,6 +226,8 @@ def test_differences_of_a_pair_are_over_the_cases_of_both_and_the_gap_is_that_of
     short = [Graded("z", role, "correct") for role in ("part:0", "whole")]
     gains = tables.gains([*a, *short], [*b, *short])
     assert {m.metric: m.n for m in gains if m.group.get("quantity") != "step:1"} == {"pair_gain": 5}, "z has one part"
+    (second,) = (m for m in gains if m.group.get("quantity") == "step:1")
+    assert (second.n, second.n_invalid) == (4, 0), "a step that a case does not have is no open answer"
     often_a, often_b = ([replace(row, repeat=n) for n in range(3) for row in side] for side in (a, b))
     assert [(m.n, m.value) for m in tables.gains(often_a, often_b)] == [(3 * m.n, m.value) for m in tables.gains(a, b)]
     three, other = (
