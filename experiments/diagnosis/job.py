@@ -14,9 +14,8 @@ from typing import Any
 from ...errors import InputError
 from ...evaluation.case import Case
 from ...terminal import quietly
-from ..config import Serving
 from ..console.printing import Reporter
-from ..models.target import Loading, ServedTarget, Target, as_answered, load_local, loading_of
+from ..models.target import SERVED, Loading, ServedTarget, Target, as_answered, load_local, opened_here
 from ..run import diagnosis as results
 from ..run import locked, one_run, provenance
 from ..run.diagnosis import FOLDER, Diagnosis, Verdict
@@ -124,13 +123,10 @@ def in_turn(cases: Sequence[Case]) -> list[Case]:
     return [case for row in zip_longest(*families.values()) for case in row if case is not None]
 
 
-_SERVED = "a server answered, and a cause needs weights"
-
-
 def cannot(run: str | Path, target: Target) -> str | None:
     """Why the model that answered cannot be opened; None if it can."""
     if isinstance(target, ServedTarget):
-        return _SERVED
+        return SERVED
     opened = target.model is not None
     return None if opened else f"only the workers have loaded the weights; run composcope diagnose {run}"
 
@@ -138,11 +134,7 @@ def cannot(run: str | Path, target: Target) -> str | None:
 def _loading(data: RunData, model: str | None) -> Loading:
     if data.config is None:
         raise InputError(f"{data.path}: its rows were imported, so there is no model to open; evaluate the cases first")
-    before = loading_of(data.config)
-    given = model or before.serving.probe_model
-    if given is None and before.is_served:
-        raise InputError(f"{data.path}: {_SERVED}; give them with --model FOLDER")
-    return replace(before, model=given or before.model, url=None, serving=Serving())
+    return opened_here(data.config, model, data.path)
 
 
 def _same_model(data: RunData, target: Target, model: str | None) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,8 +29,6 @@ from ..console.printing import Reporter
 from ..run.folder import INTERVENTIONS
 
 if TYPE_CHECKING:
-    from ..config import Config
-    from ..models.target import Loading
     from ..run.schema import Manifest
 
 OUTCOMES = ("correct", "incorrect", "abstained", "invalid")
@@ -88,14 +86,14 @@ def intervene(
     Raises ``InputError`` for an unknown recipe, ``NoCasesError`` without failures and successes.
     """
     from ..config import Config
-    from ..models.target import load_local
+    from ..models.target import load_local, opened_here
     from ..run import locked
     from ..run.reader import read_config, read_run
 
     if recipe not in INTERVENTIONS:
         raise InputError(f"--recipe {recipe}: use steering or patching on a run")
     evaluated, config = read_run(run), Config.read(read_config(run))
-    target = load_local(_loading(config, model, device, run), to_stderr)
+    target = load_local(opened_here(config, model, run, device), to_stderr)
     known = str(evaluated.manifest.identity.get("weights"))
     if len(known) == HASH and target.who != known:
         named = f"--model {model}" if model else config.model
@@ -134,23 +132,6 @@ def _save(result: ProbeResult, folder: Path, manifest: Manifest, halves: Halves)
     note = "one half of the cases of each group chooses the layer and gives the states, only the other half is counted"
     inputs = text_hash([repr(result.settings), *(repr(asdict(e)) for e in examples)])
     save_probe(result, folder, manifest, inputs, note=note, contrast=True, groups=cases_of(examples))
-
-
-def _loading(config: Config, model: str | None, device: str | None, run: str | Path) -> Loading:
-    """Where the weights of a run's model are, whoever answered: they are loaded in this process.
-
-    Raises ``InputError`` for a served run without the place of its weights.
-    """
-    from ..config import Serving
-    from ..models.target import loading_of
-
-    before = loading_of(config)
-    given = model or before.serving.probe_model
-    if given is None and before.engine == "openai":
-        raise InputError(f"{run}: a server answered, and its weights are needed here; give them with --model FOLDER")
-    return replace(
-        before, model=given or before.model, url=None, serving=Serving(), device=device or before.device
-    )  # fmt: skip
 
 
 @dataclass(frozen=True)

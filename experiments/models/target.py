@@ -61,6 +61,21 @@ def loading_of(config: Config) -> Loading:
     )  # fmt: skip
 
 
+def opened_here(config: Config, model: str | None, run: str | Path, device: str | None = None) -> Loading:
+    """Where the weights of a run's model are, whoever answered: they are loaded in this process.
+
+    Raises ``InputError`` for a run that another's server answered, without the place of its weights.
+    """
+    before = loading_of(config)
+    given = model or before.serving.probe_model
+    if given is None and before.engine == "openai":
+        raise InputError(f"{run}: {SERVED}; give them with --model FOLDER")
+    return replace(before, model=given or before.model, url=None, serving=Serving(), device=device or before.device)
+
+
+SERVED = "a server answered, and its weights are needed here"
+
+
 def sources(loading: Loading, say: Callable[[str], None]) -> tuple[ModelSource, ModelSource | None]:
     """The model that answers, and its weights on this machine (None: only its server has them).
 

@@ -985,7 +985,7 @@ def test_what_cannot_be_diagnosed_is_refused_with_the_reason(run: Path, tmp_path
 
     shutil.copytree(run, other)
     (other / "config.yaml").write_text(served)
-    with pytest.raises(InputError, match="a server answered, and a cause needs weights; give them with --model"):
+    with pytest.raises(InputError, match="a server answered, and its weights are needed here; give them with --model"):
         diagnose(other, quiet=True)
     with pytest.raises(InputError, match="organism:low: these are not the weights"):
         diagnose(run, "organism:low", quiet=True)

@@ -18,7 +18,7 @@ from composcope.experiments.console.printing import Reporter
 from composcope.experiments.diagnosis import asks, hypotheses, inside, job, opening, places, weighing
 from composcope.experiments.diagnosis.evidence import Tally
 from composcope.experiments.models.resolve import ModelSource
-from composcope.experiments.models.target import ServedTarget, Target
+from composcope.experiments.models.target import ServedTarget, Target, opened_here
 
 from .told import CASES, MIXED, heard, wrote
 
@@ -165,6 +165,8 @@ def test_of_cases_that_answers_settle_those_are_opened_that_no_text_mends_or_tha
     ("config", "model", "opened"),
     [
         ({"model": "folder"}, None, "folder"), ({"model": "folder"}, "other", "other"),
+        ({"model": "folder", "engine": "vllm"}, None, "folder"),
+        ({"model": "m", "engine": "openai", "base_url": "http://h/v1", "probe_model": "w"}, "other", "other"),
         ({"model": "folder", "engine": "ray", "workers": 2}, None, "folder"),
         ({"model": "m@http://h/v1", "probe_model": "w"}, None, "w"),
         ({"model": "m@http://h/v1", "probe_model": "w"}, "other", "other"),
@@ -172,7 +174,7 @@ def test_of_cases_that_answers_settle_those_are_opened_that_no_text_mends_or_tha
         ({"model": "m@http://h/v1"}, None, "--model FOLDER"), (None, "other", "imported"),
     ],
 )  # fmt: skip
-def test_a_diagnosis_opens_the_weights_here_and_says_where_there_are_none(
+def test_the_weights_are_opened_here_whoever_answered_and_a_run_without_them_is_refused(
     config: dict[str, Any] | None, model: str | None, opened: str
 ) -> None:
     made = None if config is None else Config.model_validate({"benchmark": "b", "dtype": "bfloat16", **config})
@@ -183,6 +185,7 @@ def test_a_diagnosis_opens_the_weights_here_and_says_where_there_are_none(
         return
     found = job._loading(data, model)
     assert (found.model, found.url, found.engine, found.dtype) == (opened, None, "transformers", "bfloat16")
+    assert made is not None and opened_here(made, model, "run", "cuda:1") == replace(found, device="cuda:1")
 
 
 def test_a_model_that_is_not_here_cannot_be_diagnosed_and_its_reason_is_told() -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from composcope.errors import InputError, NoCasesError
 from composcope.evaluation.asks import Ask
-from composcope.experiments.config import Config
 from composcope.experiments.interventions import inference
 from composcope.experiments.interventions.inference import InterventionTrial, halve
 from composcope.probes import steering
@@ -317,29 +316,6 @@ def test_a_result_is_kept_with_the_cases_of_both_halves_and_the_hash_of_all_that
     assert how["groups"] == {"failure": ["a", "c"], "success": ["b", "d"]} and "half" in how["note"]
     hashes = [given[3] for given, _ in saved]
     assert hashes[0] == hashes[1] and len(set(hashes)) == 4
-
-
-@pytest.mark.parametrize(
-    ("about", "model", "opened"),
-    [
-        ({"model": "m@http://h:1/v1"}, "weights", "weights"),
-        ({"model": "m@http://h:1/v1", "probe_model": "w"}, None, "w"),
-        ({"model": "m", "engine": "openai", "base_url": "http://h:1/v1", "probe_model": "w"}, "weights", "weights"),
-        ({"model": "folder", "engine": "vllm"}, None, "folder"),
-        ({"model": "folder", "engine": "ray", "workers": 2}, None, "folder"),
-        ({"model": "folder", "device": "cpu"}, None, "folder"),
-    ],
-)
-def test_the_weights_are_opened_here_whoever_answered(about: dict[str, Any], model: str | None, opened: str) -> None:
-    config = Config(benchmark="b", **about)
-    found = inference._loading(config, model, None, "run")
-    assert (found.model, found.engine, found.url, found.device) == (opened, "transformers", None, about.get("device"))
-    assert inference._loading(config, model, "cuda:1", "run").device == "cuda:1"
-
-
-def test_a_served_run_whose_weights_are_nowhere_is_refused_with_the_option_that_names_them() -> None:
-    with pytest.raises(InputError, match="--model FOLDER"):
-        inference._loading(Config(model="m@http://h:1/v1", benchmark="b"), None, None, "run")
 
 
 def test_other_weights_or_another_recipe_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
