@@ -28,7 +28,7 @@ _EACH = re.compile(
     re.IGNORECASE,
 )
 """The same with numbers before or labels behind: "1. 64 2. 576", "64 for Q1 and 576 for Q2"."""
-_FIGURE = re.compile(r"(?<![^\W_])\d")
+_LEADS_ON = re.compile(r"\b(?:now|next|then|second|other|Q2|answer to Q1)\b", re.IGNORECASE)
 _HEADING = 30
 """Most characters in the line of a label before it: "### Step 2: Solve Q2"."""
 
@@ -43,8 +43,8 @@ def first_part(text: str, question: str | None) -> list[str]:
             line = text.rfind("\n", mark.end(), after.start())
             end = line if 0 <= line and after.start() - line < _HEADING else after.start()
             said = view.sentences(text[mark.end() : end])
-            if said:  # the last sentence with a figure: "They have 64. Now to the next one."
-                found.append(next((s for s in reversed(said) if _FIGURE.search(s)), said[-1]))
+            if said:  # "They have 64. Now to the second question."
+                found.append(next((s for s in reversed(said) if not _LEADS_ON.search(s)), said[-1]))
     return found[::-1]
 
 

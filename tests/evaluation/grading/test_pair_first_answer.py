@@ -70,7 +70,7 @@ LABELED = [
     (PAIR, f"X is 43. {CUE} 5\n\nQ1: Ann has 4 pens. How many are left?\nQ2: X and 2 are? X is 9. {CUE} 11"),
     (PAIR, f"**Step 1: Q1**\nSo 43 are left.\n**Step 2: Q2**\nX + 27 = 70.\n{CUE} X = 43, and the answer to Q2 is 5."),
     (PAIR, f"{Q1}\nA1: 43\n{Q2.format(43)}\nA2: 5\n{CUE} 5"),
-    (PAIR, f"Q1: 43 rolls are left.\nNow we use this in the other question.\nQ2: 5\n{CUE} 5"),
+    (PAIR, f"Q1: 43 rolls are left.\nLet us go on to the second question.\nQ2: 5\n{CUE} 5"),
     (PAIR, f"Q1: 42\nQ2: 4\nWait.\nQ1: 43\nQ2: 5\n{CUE} 43 for Q1 and 5 for Q2"),
     (PAIR, f"X = 43\n{CUE}\n1. 43\n2. 5"),
     (BOTH, f"Q1: {CUE} 43\n\nQ2: {CUE} 5"),
