@@ -210,7 +210,7 @@ def _pair_first(text: str, cut: bool, question: str | None) -> Extracted:
         if content and not is_operand and not is_unfinished:
             segments.append(content)
     if not segments and (below := labels.first_part(text, question)):
-        return Extracted((below,))
+        return Extracted(tuple(below))
     if not segments:
         return Extracted((), reason="truncated" if cut else "no-cue")
     return Extracted(tuple(reversed(segments)), cued=True)

@@ -85,7 +85,8 @@ def grade(
         if compat is None and found.reason in ("no-cue", "no-answer-tag"):
             found = _declined(response_text) or found
         if answer_type not in ("list", "ordered-list") and format != PAIR_Q1:
-            found = replace(found, segments=labels.of_the_last(found.segments, found.following, question))
+            read = labels.of_the_last(found.segments, found.following, question)
+            found = replace(found, segments=tuple(s for s, _ in read), following=tuple(f for _, f in read))
     given = tuple(options) or (in_question(question or "") if answer_type == "choice" else ())
     words = answer_type == "text" and not is_value(gold)  # "twenty degrees Celsius" would lose its unit
     others = (*short_forms(gold), in_reply(gold, question), in_figures(gold) if words else gold)

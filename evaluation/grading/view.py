@@ -26,7 +26,7 @@ _NEXT_QUESTION = re.compile(
     r"[ \t]*[*]{0,3}(?::|(?<=\d)[*]{0,3}(?=\n))",
     re.IGNORECASE,
 )
-_OWN_LABEL = re.compile(r"^[ \t]*Q(\d)[ \t]*:", re.MULTILINE)
+_OWN_LABEL = re.compile(r"\b(?:Q|Question )(\d)\b", re.IGNORECASE)
 _CHAT_MARKS = re.compile(
     r"(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>)\s*(?:assistant|model)\b(?:<\|end_header_id\|>)?"
     r"|<\|?/?(?:im_end|im_start|eot_id|end_of_turn|endoftext|assistant|eos|s)\|?>"
@@ -220,19 +220,20 @@ def asked_for(question: str) -> str | None:
     return found[1].lower() if found else None
 
 
-def labels(question: str | None) -> tuple[str, ...]:
-    """The numbers of the labels in a question, where it has at least two."""
-    found = tuple(_OWN_LABEL.findall(question or ""))
-    return found if len(found) > 1 else ()
+def _heads_a_part(label: re.Match[str], question: str) -> bool:
+    """Whether a label in an answer is one of the question's own and heads a part of the answer.
 
-
-def _heads_a_part(number: str, rest: str, question: str) -> bool:
-    """Whether a label is one of the question's and heads a part of the answer; ``rest``: what follows it.
-
-    A question behind the label is the next one, unless it is the one that was asked.
+    A question behind the label is the next one, unless it is the one that was asked, or it is the label's turn ("Q2: A
+    cake needs 24 eggs. How ...?" with the number for X, below Q1).
     """
-    line = rest.partition("\n")[0].strip(" *")
-    return number in labels(question) and ("?" not in line or line in question)
+    own = tuple(dict.fromkeys(_OWN_LABEL.findall(question)))
+    if len(own) < 2 or label["n"] not in own:
+        return False
+    line = label.string[label.end() :].partition("\n")[0].strip(" *")
+    if "?" not in line or line in question:
+        return True
+    above = "\n" + label.string[: label.start()]
+    return tuple(m["n"] for m in _NEXT_QUESTION.finditer(above) if m["n"]) == own[: own.index(label["n"])] != ()
 
 
 def before_next_question(text: str, question: str | None = None) -> tuple[str, str]:
@@ -242,7 +243,7 @@ def before_next_question(text: str, question: str | None = None) -> tuple[str, s
     ``question`` has itself ("Q1:") head the parts of its answer.
     """
     for following in _NEXT_QUESTION.finditer(text):
-        if following["n"] and _heads_a_part(following["n"], text[following.end() :], question or ""):
+        if _heads_a_part(following, question or ""):
             continue
         if text[: following.start()].strip():
             return text[: following.start()].strip(), text[following.start() :]

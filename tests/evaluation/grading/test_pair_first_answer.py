@@ -69,10 +69,15 @@ LABELED = [
     (PAIR, f"**Answer to Q1:** 43 rolls\n\n**Answer to Q2:** 5 rolls\n\n{CUE} 5"),
     (PAIR, f"X is 43. {CUE} 5\n\nQ1: Ann has 4 pens. How many are left?\nQ2: X and 2 are? X is 9. {CUE} 11"),
     (PAIR, f"**Step 1: Q1**\nSo 43 are left.\n**Step 2: Q2**\nX + 27 = 70.\n{CUE} X = 43, and the answer to Q2 is 5."),
+    (PAIR, f"{Q1}\nA1: 43\n{Q2.format(43)}\nA2: 5\n{CUE} 5"),
+    (PAIR, f"Q1: 43 rolls are left.\nLet us go on to the second question.\nQ2: 5\n{CUE} 5"),
+    (PAIR, f"Q1: 42\nQ2: 4\nWait.\nQ1: 43\nQ2: 5\n{CUE} 43 for Q1 and 5 for Q2"),
+    (PAIR, f"X = 43\n{CUE}\n1. 43\n2. 5"),
     (BOTH, f"Q1: {CUE} 43\n\nQ2: {CUE} 5"),
     (BOTH, f"**Q1:** 43.\n\n**Q2:** 5.\n\n{CUE}\n\n- **Q1:** 43 rolls\n- **Q2:** 5 rolls"),
     *((BOTH, f"Q1: 43\nQ2: 5\n{CUE} {both}") for both in (
-        "Q1: 43, Q2: 5", "43 and 5.", "43, 5", "43 for Q1 and 5 for Q2.", "(Q1) 43, (Q2) 5", "1. 43\n2. 5",
+        "Q1: 43, Q2: 5", "43 and 5.", "43 are left, and 5 are given.", "43\n5", "43; 5",
+        "43, 5", "43 for Q1 and 5 for Q2.", "(Q1) 43, (Q2) 5", "1. 43\n2. 5",
         "The answer to Q1 is 43 and the answer to Q2 is 5.",
     )),
 ]  # fmt: skip
@@ -83,6 +88,28 @@ def test_an_answer_with_the_labels_of_its_question_is_read_below_them(question: 
     for format, right, wrong in (("cot", "5", "43"), (PAIR_Q1, "43", "5")):
         found = [grade(reply, "stop", gold, "number", format=format, question=question) for gold in (right, wrong)]
         assert [f.outcome for f in found] == ["correct", "incorrect"], format
+
+
+SALES = "Sales:\nQ1: {}\nQ2: {}\nWhat is the total?"
+DOGS = "Which is true?\nQ1: cats bark\nQ2: dogs bark"
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "right", "wrong"),
+    [
+        (SALES.format(100, 150), "250 (Q1: 100, Q2: 150)", "250", "150"),
+        (SALES.format(100, 150), "250.\n\nQ1 is 100 and Q2 is 150", "250", "150"),
+        (DOGS, "Q2: dogs bark", "Q2", "Q1"),
+        (f"{Q1}\nQ2: 48 eggs for each of 20?\nAnswer both.", "1,048", "1048", "48"),
+        (f"{Q1}\nQ2: 48 eggs for each of 20?\nAnswer both.", "960 eggs, 48 each", "960", "48"),
+    ],
+)
+def test_a_question_or_an_answer_that_only_looks_like_a_pair_is_read_whole(
+    question: str, reply: str, right: str, wrong: str
+) -> None:
+    kind = "number" if right.isdigit() else "text"
+    for gold, outcome in ((right, "correct"), (wrong, "incorrect")):
+        assert grade(f"{CUE} {reply}", "stop", gold, kind, format="cot", question=question).outcome == outcome
 
 
 PARTS = (("cart and bread",), ("20", "twenty"))
