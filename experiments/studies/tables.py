@@ -212,11 +212,11 @@ def gains(a: Sequence[Graded], b: Sequence[Graded], seed: int = 0, steps: bool =
     """
     pairs = counting.paired(a, b)
     clusters = counting.clusters_of([x for x, _ in pairs])
-    n_steps = max((x.n_parts for x, _ in pairs), default=0) if steps else 0
+    counts = [max(x.n_parts, y.n_parts) for x, y in pairs]
+    n_steps = max(counts, default=0) if steps else 0
     asked = {**{f"part:{i}": f"step:{i}" for i in range(n_steps)}, "whole": "composition"}
     made = [counting.gain(pairs, role, {"quantity": quantity}, seed) for role, quantity in asked.items()]
     found = [metric for metric in made if metric]
-    counts = [max(x.n_parts, y.n_parts) for x, y in pairs]
     table = [
         [
             t
