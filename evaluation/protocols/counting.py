@@ -319,9 +319,10 @@ def paired(a: Sequence[Graded], b: Sequence[Graded]) -> list[tuple[Item, Item]]:
 
 
 def gain(pairs: Sequence[tuple[Item, Item]], role: str, group: Mapping[str, Any], seed: int) -> Metric | None:
-    """``pair_gain``: A - B on a role; None where it was not asked on both sides."""
+    """``pair_gain``: A - B on a role, of a step over the cases that have it; None where no case was asked by both."""
     if not any(role in x.rows and role in y.rows for x, y in pairs):
         return None
+    pairs = [p for p in pairs if not role[5:].isdigit() or int(role[5:]) < max(item.n_parts for item in p)]  # part:N
     left, right = ([item.truth(role) for item in side] for side in zip(*pairs, strict=True))
     return difference("pair_gain", left, right, group, seed=seed, of=[x for x, _ in pairs])
 

@@ -18,7 +18,7 @@ from . import hypotheses, thresholds
 from .asks import Heard, operands, without_commas, working
 from .behaviour import behaviour, exchanged
 from .evidence import Edit, Followed, Tally, beyond, pairs
-from .hypotheses import AFTER, REPEATED, THEN, USUAL_OPERAND, Hypothesis, items_of, lists_in, shown, tag_places
+from .hypotheses import AFTER, REPEATED, THEN, USUAL_OPERAND, Hypothesis, listed, lists_in, shown, tag_places
 from .variants import source_of
 
 PAIRS = 6
@@ -123,9 +123,8 @@ LUCK = {
 
 def luck(name: str, case: Case) -> float:
     """The chance that a wrong answer is what a shortcut predicts: at least that of any wrong one in its list."""
-    known, tail = max(LUCK.get(one, TABLE) for one in name.split(THEN)), case.question.partition(": ")[2]
-    listed = [] if "?" in tail.rstrip("? \n") else items_of(tail)  # several questions are no list
-    n = len(case.options) or max(map(len, lists_in(case.question)), default=len(listed))
+    known = max(LUCK.get(one, TABLE) for one in name.split(THEN))
+    n = len(case.options) or max(map(len, lists_in(case.question)), default=len(listed(case.question)))
     return known if known == COPY or n < 2 else max(known, 1 / (n - 1))
 
 

@@ -42,18 +42,12 @@ def with_variants(
     if company:
         more = f"{len(company)} other failing case{'s' * (len(company) > 1)}"
         reporter.say(f"{data.name}: also asking {more} for comparison")
-    return {case.id: _put(data, variants.of(case, known, seed)) for case in (*failing, *company)}
+    return {case.id: variants.of(case, known, seed, put=partial(_put, data)) for case in (*failing, *company)}
 
 
-def _put(data: RunData, group: Sequence[variants.Variant]) -> list[variants.Variant]:
-    """A case and its variants with the question that the run puts: the reasoning gap puts Q2 with X behind its Q1.
-
-    Variants that differ in nothing else are left out.
-    """
-    if data.protocol != ReasoningGap.name:
-        return list(group)
-    first, *others = (replace(v, case=replace(v.case, question=pair_question(v.case))) for v in group)
-    return [first, *(v for v in others if v.case.question != first.case.question)]
+def _put(data: RunData, case: Case) -> Case:
+    """A case with the question that the run puts: the reasoning gap puts Q2 with X behind its Q1."""
+    return replace(case, question=pair_question(case)) if data.protocol == ReasoningGap.name else case
 
 
 def hear(
@@ -62,7 +56,7 @@ def hear(
     """The answers of each group; those of matched cases that succeed again; and all that were asked, but these."""
     everyone = [v for group in groups.values() for v in group]
     write_lines(data.path / FOLDER / "variants.jsonl", map(variants.as_row, everyone))
-    right = [v for case in matched(data, groups) for v in _put(data, [variants.Variant(case, "original")])]
+    right = [variants.Variant(case, "original") for case in matched(data, groups)]
     answered = _ask(data, target, [*everyone, *right], reporter)
     successes = [one for one in answered.values() if behaviour.succeeds(one)]
     for variant in right:
@@ -112,7 +106,10 @@ def matched(data: RunData, failing: Iterable[str]) -> list[Case]:
     for id, case in data.cases.items():
         roles = ["whole", *(f"part:{i}" for i in range(len(case.parts)))]
         right = all(data.outcomes.get(id, {}).get(role) == "correct" for role in roles)
-        if right and left[case.family] and any(asks.behind_context(case, i) for i in range(len(case.parts))):
+        if not (right and left[case.family]):
+            continue
+        case = _put(data, case)
+        if any(asks.behind_context(case, i) for i in range(len(case.parts))):
             left[case.family] -= 1
             found.append(case)
     return found
@@ -126,6 +123,5 @@ def heard_in_run(data: RunData, failing: Sequence[Case], asked: Iterable[str]) -
     """
     if data.config is None or data.config.asking.temperature:
         return {}
-    some = [case for case in failing if case.id not in {*asked}]
-    left = [v for case in some for v in _put(data, [variants.Variant(case, "original")])]
+    left = [variants.Variant(_put(data, case), "original") for case in failing if case.id not in {*asked}]
     return {id: [one] for id, one in asks.heard(left, data).items() if one.fails}

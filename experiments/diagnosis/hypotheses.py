@@ -126,16 +126,21 @@ def items_of(text: str) -> list[str]:
 
 
 def lists_in(question: str) -> list[list[str]]:
-    """The items of each list behind a colon ("On the table: A, B, C. ...")."""
-    return [items_of(text) for text in re.findall(r": ([^:.?]+,[^:.?]+)[.?]", question)]
+    """The items of each list behind a colon ("On the table: A, B, C. ..."), which is not that of a pair's question."""
+    return [items_of(text) for text in re.findall(r"(?<!Q[12]): ([^:.?]+,[^:.?]+)[.?]", question)]
+
+
+def listed(question: str) -> list[str]:
+    """The items behind a question's colon ("Which of these happened first: A, B or C?"); several questions are none."""
+    _, colon, tail = question.partition(": ")
+    return items_of(tail) if colon and tail.count("?") < 2 else []
 
 
 def _listed(which: int) -> Hypothesis:
-    """An item of the question's list ("Which of these happened first: A, B or C?")."""
+    """An item of the question's list."""
 
     def say(case: Case, mates: Sequence[Case]) -> Sequence[str | None]:
-        _, colon, tail = case.question.partition(": ")
-        items = items_of(tail) if colon else []
+        items = listed(case.question)
         return (items[which],) if len(items) > 1 and not case.worked and "things" not in case.meta else ()
 
     return say

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from typing import Any
@@ -50,9 +50,11 @@ def source_of(case: Case) -> str:
     return str(case.meta.get(OF, case.id))
 
 
-def of(case: Case, mates: Sequence[Case], seed: int = 0, most: int = MOST) -> list[Variant]:
+def of(
+    case: Case, mates: Sequence[Case], seed: int = 0, most: int = MOST, put: Callable[[Case], Case] = lambda case: case
+) -> list[Variant]:
     """The case and up to ``most`` variants, in turn with the same and another gold; ``mates``: similar cases of its
-    run.
+    run; ``put`` gives each the question that the run puts, and those that differ in nothing else are no variants.
 
     Raises ``InputError`` if ``meta.variants`` or ``meta.relation`` cannot be used.
     """
@@ -71,8 +73,9 @@ def of(case: Case, mates: Sequence[Case], seed: int = 0, most: int = MOST) -> li
     def made(i: int, v: Variant) -> Variant:
         return replace(v, case=replace(v.case, id=f"{case.id}{mark}{i}", meta={**v.case.meta, OF: case.id}))
 
-    chosen = islice((v for v in found if v.case.question != case.question), most)
-    return [Variant(case, "original"), *(made(i, v) for i, v in enumerate(chosen, 1))]
+    original, asked = put(case), (replace(v, case=put(v.case)) for v in found)
+    chosen = islice((v for v in asked if v.case.question != original.question), most)
+    return [Variant(original, "original"), *(made(i, v) for i, v in enumerate(chosen, 1))]
 
 
 def _check_relation(case: Case) -> None:

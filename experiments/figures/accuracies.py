@@ -161,9 +161,7 @@ def step_gains(a: RunData, b: RunData) -> list[Row]:
     pairs = counting.paired(same.of(counted_rows(a)), same.of(counted_rows(b)))
     steps = about(a.protocol).two_steps
     asked = {r for x, _ in pairs for r in x.rows if steps and r.startswith("part:") and r.count(":") == 1}
-    having = {role: [pair for pair in pairs if any(role in item.rows for item in pair)] for role in (*asked, "whole")}
-    roles = (*sorted(asked, key=role_order), "whole")
-    found = {role: counting.gain(having[role], role, {}, a.seed) for role in roles}
+    found = {role: counting.gain(pairs, role, {}, a.seed) for role in (*sorted(asked, key=role_order), "whole")}
     named = {role: "whole" if role == "whole" else f"step {int(role.split(':')[1]) + 1}" for role in found}
     return [{"asked": named[role], **{k: getattr(m, k) for k in _OF_A_GAIN}} for role, m in found.items() if m]
 

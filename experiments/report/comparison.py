@@ -64,10 +64,11 @@ def _counted(run: RunData) -> dict[str, dict[str, bool]]:
     Some papers count what could not be judged as wrong, and to decline is right where no model can know the answer.
     """
     found: dict[str, dict[str, bool]] = {}
-    for row, counted in zip(run.graded, counted_rows(run), strict=True):
-        right = truth(counted)
-        if right is not None and (row.outcome == "invalid" or right != (row.outcome == "correct")):
-            found.setdefault(row.case, {}).setdefault(row.role, right)
+    counted = reversed([*zip(run.graded, counted_rows(run), strict=True)])
+    listed = {(row.case, row.role): (row.outcome, truth(as_counted)) for row, as_counted in counted}
+    for (case, role), (outcome, right) in listed.items():  # of several answers the first one, which the list shows
+        if right is not None and (outcome == "invalid" or right != (outcome == "correct")):
+            found.setdefault(case, {})[role] = right
     return found
 
 

@@ -214,9 +214,9 @@ def gains(a: Sequence[Graded], b: Sequence[Graded], seed: int = 0, steps: bool =
     clusters = counting.clusters_of([x for x, _ in pairs])
     counts = [max(x.n_parts, y.n_parts) for x, y in pairs]
     n_steps = max(counts, default=0) if steps else 0
-    having = [[pair for pair, n in zip(pairs, counts, strict=True) if n > i] for i in range(n_steps)]
-    made = [counting.gain(some, f"part:{i}", {"quantity": f"step:{i}"}, seed) for i, some in enumerate(having)]
-    found = [m for m in (*made, counting.gain(pairs, "whole", {"quantity": "composition"}, seed)) if m]
+    asked = {**{f"part:{i}": f"step:{i}" for i in range(n_steps)}, "whole": "composition"}
+    made = [counting.gain(pairs, role, {"quantity": quantity}, seed) for role, quantity in asked.items()]
+    found = [metric for metric in made if metric]
     table = [
         [
             t

@@ -102,3 +102,5 @@ def test_a_gain_is_over_the_pairs_that_both_sides_answered_and_there_is_none_of_
     gain = counting.gain(pairs, "whole", {}, 0)
     assert gain is not None and (gain.n, gain.n_invalid, gain.value) == (1, 2, 0)
     assert counting.gain(pairs, "part:1", {}, 0) is None
+    step = counting.gain(pairs, "part:0", {}, 0)
+    assert step is not None and (step.n, step.n_invalid) == (1, 1), "x has no steps"

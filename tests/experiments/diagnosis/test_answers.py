@@ -843,7 +843,10 @@ def test_the_whole_of_a_reasoning_gap_is_asked_as_the_run_asks_it() -> None:
     case = Case(
         "a", words[0].format("X"), "4", (first, Part(words[0].format(6), "4", paraphrases=(words[1].format(6),)))
     )
-    stated = {"question_2": "What is X less 2?", "variants": [{"question": "How much is it?"}]}
+    stated = {"question_2": "What is X less 2?", "variants": [
+        *[{"question": f"{words}?"} for words in "abcd"],
+        {"question": "e", "parts": [{"question": q, "answer": "6"} for q in ("And the cart?", "What is 6 less 2?")]},
+    ]}  # fmt: skip
     asked = {}
     for name, own in (("words", case), ("stated", replace(case, meta=stated)), ("other", case)):
         protocol = "scaffolding" if name == "other" else "reasoning-gap"
@@ -852,8 +855,9 @@ def test_the_whole_of_a_reasoning_gap_is_asked_as_the_run_asks_it() -> None:
         asked[name] = [v.case.question for v in group]
     pairs = [prompts.pair(first.question, text.format("X")) for text in words]
     assert asked == {
-        "words": pairs, "stated": [pairs[0].replace("minus", "less")], "other": [text.format("X") for text in words],
-    }  # fmt: skip
+        "words": pairs, "other": [text.format("X") for text in words],
+        "stated": [prompts.pair(q1, "What is X less 2?") for q1 in (first.question, "And the cart?")],
+    }, "variants of which the run puts the same pair do not take the place of others"  # fmt: skip
 
 
 def test_successes_of_the_failing_families_are_the_control_for_a_part_behind_its_context(run: Path) -> None:
@@ -878,10 +882,14 @@ def test_a_family_has_so_many_successes_for_its_control_and_only_with_a_part_to_
     graded = [replace(r, outcome="incorrect") if (r.case, r.role) in wrong else r for r in graded]
     graded = [r for r in graded if (r.case, r.role) != ("g1", "part:1")]  # was not asked
     outcomes = {c.id: {r.role: r.outcome for r in graded if r.case == c.id} for c in some}
-    data: Any = SimpleNamespace(cases={c.id: c for c in some}, outcomes=outcomes)
+    data: Any = SimpleNamespace(cases={c.id: c for c in some}, outcomes=outcomes, protocol="compositionality-gap")
     for company, expected in ((1, ["f2", "g2"]), (2, ["f2", "f3", "g2", "g3"]), (8, ["f2", "f3", "g2", "g3"])):
         monkeypatch.setattr(hearing, "OF_A_FAMILY", company)
         assert [c.id for c in matched(data, ["f0", "f1", "g0"])] == expected
+    rainy = replace(case("f2", None), question="It rains. Where is X?")
+    for data.protocol, expected in (("compositionality-gap", ["f2"]), ("reasoning-gap", [])):
+        data.cases = {"f0": some[1], "f2": rainy}
+        assert [c.id for c in matched(data, ["f0"])] == expected, "no part is asked behind a pair"
 
 
 def test_wholes_that_no_rule_could_judge_are_named_as_left_out(run: Path, tmp_path: Path) -> None:

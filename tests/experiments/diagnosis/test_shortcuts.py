@@ -320,11 +320,12 @@ def test_a_run_with_two_causes_admits_a_shortcut_that_only_some_of_its_cases_fol
         ("item-3", ONE_TAG, 1 / 2),  # three things on the table
         ("entity-asked-about", OSLO, 1 / 20),
         ("last-item", replace(OSLO, question="Which was first: the moot or the fair?"), 1),
+        ("last-item", replace(OSLO, question="Which was first: the moot or the fair? Give its name."), 1),
         ("last-item", replace(OSLO, options=(("A", "x"), ("B", "y"), ("C", "z"), ("D", "u"))), 1 / 3),
         ("mine", OSLO, 1 / 5),
         (
             "first-number",
-            replace(OSLO, question="Q1: How many are 3 cats and 4 dogs?\nQ2: How many are X and 2?"),
+            replace(OSLO, question="Q1: Ann has 3 cats, and Bob has 4. How many?\nQ2: How many are X and 2?"),
             1 / 5,
         ),
     ],

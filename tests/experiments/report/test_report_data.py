@@ -164,7 +164,8 @@ def test_the_page_of_two_runs_has_their_numbers_side_by_side_and_the_cases_that_
     counted.write_text(json.dumps({**json.loads(counted.read_text()), "warnings": ["(--compat agentcoma)"]}))
     changed: dict[int, Any] = {1: {"outcome": "invalid"}, 2: {"outcome": "abstained", "unknowable": True}}
     rows = [json.loads(line) | changed.get(i, {}) for i, line in enumerate(graded)]
-    (b / "graded.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    again = {**rows[0], "repeat": 1, "outcome": "invalid"}  # the list shows the first answer
+    (b / "graded.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (*rows, again)))
     page = comparison.write_comparison(a, b, tmp_path / "out")
     assert own.read_text() == "mine"
     said, found = spaced(page.read_text(encoding="utf-8")), compare_runs(a, b)
