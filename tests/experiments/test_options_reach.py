@@ -279,7 +279,7 @@ def test_the_limit_and_the_options_of_scaffolds_and_skills_reach_what_makes_them
     given: list[tuple[Any, ...]] = []
 
     def kept(items: Any, *args: Any, journal: Any, **options: Any) -> Any:
-        given.append((items, *args, options))
+        given.append((items, *(getattr(a, "engine", a) for a in args), options))
         raise InputError("kept")
 
     monkeypatch.setattr(scaffolds, "read_items", lambda path: [path])
