@@ -286,7 +286,8 @@ def test_the_limit_and_the_options_of_scaffolds_and_skills_reach_what_makes_them
     monkeypatch.setattr(skills, "map_skills", kept)
     monkeypatch.setattr(skills, "search", kept)
     teacher: Any = SimpleNamespace(identity={"model": "t"})
-    for chosen in ({"clusters": 2, "n_skills": 3}, {}):
+    some: dict[str, Any] = {"clusters": 2, "n_skills": 3}
+    for chosen in (some, {}):
         with pytest.raises(InputError, match="kept"):
             scaffolds.skills(tmp_path / "out", file, teacher, embedding="e5", seed=4, **chosen)
     how = {"model": "e5", "seed": 4}

@@ -200,7 +200,7 @@ def test_readings_with_too_few_similar_names_of_a_family_are_left_out_and_counte
 
 def test_a_kind_with_too_few_readings_for_the_lens_costs_no_other_kind() -> None:
     some = [e for e in examples() if e.gold is not None]
-    numbered = [replace(e, gold=replace(e.gold, answer="7")) if e.case == "c0" and e.role != "whole" else e
+    numbered = [replace(e, gold=replace(e.gold, answer="7")) if e.gold and e.case == "c0" and e.role != "whole" else e
                 for e in some]  # fmt: skip
     for given, n, left_out in ((some, 2 * N, 0), (numbered, 2 * N - 1, 1)):
         got = over_examples(planted(lambda _: True), given, readers=["lens"], permutations=9)
