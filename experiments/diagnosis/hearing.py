@@ -106,12 +106,10 @@ def matched(data: RunData, failing: Iterable[str]) -> list[Case]:
     for id, case in data.cases.items():
         roles = ["whole", *(f"part:{i}" for i in range(len(case.parts)))]
         right = all(data.outcomes.get(id, {}).get(role) == "correct" for role in roles)
-        if not (right and left[case.family]):
-            continue
-        case = _put(data, case)
-        if any(asks.behind_context(case, i) for i in range(len(case.parts))):
+        put = _put(data, case) if right else case
+        if right and left[case.family] and any(asks.behind_context(put, i) for i in range(len(case.parts))):
             left[case.family] -= 1
-            found.append(case)
+            found.append(put)
     return found
 
 
