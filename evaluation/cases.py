@@ -34,7 +34,7 @@ _FORMULA = re.compile(r"[\d\\\\$^=+*/<>()\[\]\u221e\u221a]|\bpi\b", re.IGNORECAS
 _HALF_PAIR = re.compile(r"[\ud800-\udfff]")
 """No file can hold what JSON's escapes can."""
 _META: Mapping[str, type | tuple[type, ...]] = {
-    "variants": (list, Mapping), "relation": str, "phrase": str, "crossed": (str, list), "reversed": str,
+    "variants": (list, Mapping), "relation": str, "phrase": str, "crossed": (str, list), "reversed": (str, Mapping),
     "independent": str, "original": Mapping, "scaffolds": list, "placeholders": list,
 }  # fmt: skip
 """Keys of ``meta`` that any case may have, and what a value of theirs looks like."""
@@ -296,7 +296,8 @@ def _meant(key: str) -> str | None:
     """The known key of ``meta`` that a key misspells; None for a known one, and for any other."""
     if key in _META:
         return None
-    return next(iter(get_close_matches(key.lower(), list(_META), n=1, cutoff=_ALIKE)), None)
+    near = get_close_matches(key.lower(), list(_META), n=1, cutoff=_ALIKE)
+    return next((known for known in near if known[0] == key[0].lower()), None)  # "dependent" is not "independent"
 
 
 def stated(case: Case, where: str) -> Sequence[tuple[str, Case]]:

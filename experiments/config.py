@@ -337,8 +337,8 @@ class Config(Probing):
         found = {k: v for k, v in values.items() if k not in (*Asking.model_fields, *Serving.model_fields)}
         for section, fields in (("asking", Asking.model_fields), ("serving", Serving.model_fields)):
             own, mine = found.pop(section, None), {k: v for k, v in values.items() if k in fields}
-            own = {} if own is None else own  # a file may name a section and give nothing in it
-            if own or mine:
+            if own is not None or mine:
+                own = {} if own is None else own  # a file may name a section and give nothing in it
                 found[section] = {**dict(own), **mine} if isinstance(own, Mapping | Section) and mine else own
         return found
 

@@ -15,19 +15,22 @@ _BOTH, _PAIR = (
 _NAME = r"(?:(?:answer|solution|result)\s(?:to|of|for)\s)?(?:Q|A|Question\s|Answer\s)"
 _MARK = re.compile(
     rf"(?<!\w){_NAME}(?P<number>\d)[ \t]*(?:\([^()\n]{{0,40}}\)[ \t]*)?[*]{{0,2}}[ \t]*"
-    r"(?:[:=)\u2192]|(?:is|answer\sis)\b:?|[*]{0,2}(?=\n))[*]{0,2}",
+    r"(?:[:=)|\u2192]|(?:is|answer\sis)\b:?|[*]{0,2}(?=\n))[*]{0,2}",
     re.IGNORECASE,
 )
 """The label before a part of an answer: "Q1:", "**A1:**", "### Question 1" alone in its line, "The answer to Q1 is"."""
 _UNIT = r"(?:\s\(?(?!(?:each|apiece|per|for|of|in)\b)[a-z]+\)?){0,3}"  # "48 eggs, 24 each" answers one question
 _NUMBER = rf"[^\w\n]{{0,3}}\d[\d,.]*{_UNIT}[^\w\n]{{0,3}}"
-_TWO = re.compile(rf"{_NUMBER}(?:,(?!\d)(?: and\b)?|;|\n|\band\b|&)(?P<second>{_NUMBER})", re.IGNORECASE)
+_TWO = re.compile(rf"{_NUMBER}(?:,(?!\d{{3}}\b)(?: and\b)?|;|\n+|\band\b|&)(?P<second>{_NUMBER})", re.IGNORECASE)
 """Two numbers, the answers to both of two questions: "64 and 576", not the one number "1,048"."""
 _EACH = re.compile(
-    rf"\W*1[.)]\s[^\n]*?\s2[.)](?P<second>{_NUMBER})|[^\n]*\bfor Q1\b,?(?: and)?(?P<labeled>[^\n]*?) for Q2\W*",
+    rf"\W*(?:1|a|i)[.):]+\s[^\n]*?[\s(#](?:2|b|ii)[.):]+(?P<second>{_NUMBER})"
+    r"|[^\n]*\b(?:for|to|in) Q1\b(?!\s+is\b)\W*(?:and\b)?(?P<labeled>[^\n]*?)(?: is the answer)? (?:for|to|in) Q2\W*",
     re.IGNORECASE,
 )
 """The same with numbers before or labels behind: "1. 64 2. 576", "64 for Q1 and 576 for Q2"."""
+_ASIDE = re.compile(r"(?<=\w)\s\([^()\n]*\b(?:X|Q1)\b[^()\n]*\)\W*\Z")
+"""What an answer adds in brackets about the first question: "576 (with X = 64)"."""
 _LEADS_ON = re.compile(r"\b(?:now|next|then|second|other|Q2|answer to Q1)\b", re.IGNORECASE)
 _HEADING = 30
 """Most characters in the line of a label before it: "### Step 2: Solve Q2"."""
@@ -62,7 +65,7 @@ def of_the_last(segments: Sequence[str], following: Sequence[str], question: str
 
 
 def _of_the_last(segment: str, following: str, both: bool) -> str | None:
-    below = following.strip(" \n*#")
+    below = following.strip(" \n*#|")
     for said in (segment, below):
         marks = [*_MARK.finditer(said)]
         if marks and marks[-1]["number"] == "2" and (said is segment or marks[0].start() == 0):
@@ -72,4 +75,5 @@ def _of_the_last(segment: str, following: str, both: bool) -> str | None:
             return (found["second"] or found["labeled"]).strip()
         if both and (found := _TWO.fullmatch(said)):
             return found["second"].strip()
-    return None
+    aside = _ASIDE.search(segment)
+    return segment[: aside.start()] if aside else None

@@ -118,8 +118,8 @@ class ReasoningGap:
         if "independent" in case.meta:
             text = prompts.co_presented(text_field(case.meta, "independent", where), second.question)
             found.append(ask_part(case, 1, "co-presented", text, self.format, self.max_tokens))
-        if (original := case.meta.get("original")) is not None:
-            where += ".original"
+        if "original" in case.meta:
+            original, where = case.meta["original"], f"{where}.original"
             if not isinstance(original, Mapping):
                 raise InputError(f"{where} is {original!r}; give an object with the fields question and answer")
             ask = ask_part(case, 1, "original", text_field(original, "question", where), self.format, self.max_tokens)

@@ -217,6 +217,7 @@ PART: dict[str, Any] = LINE["parts"][0]
         ({"meta": {"relaton": "The price is"}}, r":1: meta has the key 'relaton'; did you mean 'relation'"),
         ({"meta": {"scafolds": ["s"]}}, r":1: meta has the key 'scafolds'; did you mean 'scaffolds'"),
         ({"meta": {"independant": "i?"}}, r":1: meta has the key 'independant'; did you mean 'independent'"),
+        ({"meta": {"reverse": {"question": "r?"}}}, r":1: meta has the key 'reverse'; did you mean 'reversed'"),
         ({"meta": {"scaffolds": ["s", "t", "u"]}}, r":1: meta.scaffolds is .*; give a list with one text for each"),
         ({"meta": {"placeholders": "a"}}, r":1: meta.placeholders is 'a'; give a list with one text for each"),
         ({"meta": {"variant": [{"question": "r"}]}}, r":1: meta has the key 'variant'; did you mean 'variants'"),
@@ -253,6 +254,7 @@ def test_golds_that_fit_their_type_are_read_and_other_keys_of_meta_are_free(
         "relation": "The price is",
         "variant": "B",
         "source": 1,
+        "dependent": "yes",
         "variants": [{"question": "r"}],
     }
     lines = [{**LINE, "id": str(i), "answer": a, "answer_type": kind, "meta": meta} for i, a in enumerate(answers)]

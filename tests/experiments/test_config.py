@@ -43,6 +43,7 @@ OF_ENGINES: dict[str, dict[str, Any]] = {
         ({"probes": None}, "--probes", "None", "names of probes"),
         ({"probes": [7]}, "--probes", "7", "no such probe"),
         ({"asking": 3}, "--asking", "3", "its options"),
+        ({"asking": []}, "--asking", "[]", "its options"),
         ({"asking": 3, "few_shot": 2}, "--asking", "3", "its options"),
         ({"serving": ["ray"]}, "--serving", "['ray']", "its options"),
         ({"asking": {"preamble": "maybe"}}, "--preamble", "maybe", "yes, no or both"),

@@ -73,11 +73,13 @@ LABELED = [
     (PAIR, f"Q1: 43 rolls are left.\nLet us go on to the second question.\nQ2: 5\n{CUE} 5"),
     (PAIR, f"Q1: 42\nQ2: 4\nWait.\nQ1: 43\nQ2: 5\n{CUE} 43 for Q1 and 5 for Q2"),
     (PAIR, f"X = 43\n{CUE}\n1. 43\n2. 5"),
+    (PAIR, f"X = 43\n{CUE} 5 rolls (with X = 43)"),
+    (PAIR, f"X = 43\n{CUE} 43 is the answer to Q1 and 5 is the answer to Q2."),
     (BOTH, f"Q1: {CUE} 43\n\nQ2: {CUE} 5"),
     (BOTH, f"**Q1:** 43.\n\n**Q2:** 5.\n\n{CUE}\n\n- **Q1:** 43 rolls\n- **Q2:** 5 rolls"),
     *((BOTH, f"Q1: 43\nQ2: 5\n{CUE} {both}") for both in (
-        "Q1: 43, Q2: 5", "43 and 5.", "43 are left, and 5 are given.", "43\n5", "43; 5",
-        "43, 5", "43 for Q1 and 5 for Q2.", "(Q1) 43, (Q2) 5", "1. 43\n2. 5",
+        "Q1: 43, Q2: 5", "43 and 5.", "43 are left, and 5 are given.", "43\n\n5", "43; 5", "(a) 43 (b) 5",
+        "43, 5", "43 for Q1 and 5 for Q2.", "(Q1) 43, (Q2) 5", "1. 43\n2. 5", "\n| Q1 | 43 |\n| Q2 | 5 |",
         "The answer to Q1 is 43 and the answer to Q2 is 5.",
     )),
 ]  # fmt: skip
