@@ -673,7 +673,7 @@ MUTANTS = (
     Mutant(X, "fewer variants are enough wherever a block mends", "one_more = stands_out(skip, noise) and partly(skip)", "one_more = partly(skip)", "tests/experiments/diagnosis/test_rule_inside.py -k its_controls"),
     Mutant(X, "a small model is opened on few cases", "min(OF_SMALL, max(COMPANY,", "min(COMPANY, max(COMPANY,", CAUSE + " -k compared_with_other_failing"),
     Mutant(X, "a limit takes the failures of the first family", "failing = in_turn(every)[:cases]", "failing = every[:cases]", CAUSE + " -k takes_each_family"),
-    Mutant(X, "all successes of a family are its control", "if not (right and left[case.family]):", "if not right:", CAUSE + " -k so_many_successes"),
+    Mutant(X, "all successes of a family are its control", "if right and left[case.family] and any(", "if right and any(", CAUSE + " -k so_many_successes"),
     Mutant(X, "variants judged apart stand at the cell that mends most", "cells[f.cell] += f.own.n", "cells[f.cell] += f.own.k", WEIGHED + " -k judged_apart"),
     Mutant(P, "a case's steps are those of the last layer", 'means = [float(f.cosines.nanmean()) if f.cosines.numel() else float("nan") for f in found]', 'means = [float(f.cosines[-1].nanmean()) if f.cosines.numel() else float("nan") for f in found]', "tests/probes/test_over_examples.py -k trajectory_over"),
     Mutant(X, "later states come from half and the last layer alone", "late = sorted({n_layers // 2, 3 * n_layers // 4, n_layers - 1})", "late = sorted({n_layers // 2, n_layers - 1})", OPENED + " -k layer_that_it_comes_from"),
