@@ -7,10 +7,8 @@ from itertools import pairwise
 from .. import prompts
 from . import view
 
-_BOTH, _PAIR = (
-    re.compile("(?s:.+)".join(map(re.escape, asked("\0", "\0").split("\0"))))
-    for asked in (prompts.co_presented, prompts.pair)
-)
+_BOTH = re.compile("(?s:.+)".join(map(re.escape, prompts.co_presented("\0", "\0").split("\0"))))
+_PAIR = re.compile(re.escape(prompts.pair("\0", "").partition("\0")[0]) + r"(?s:.+)\nQ2: (?s:.+)")
 """Prompts with labels. Labels of other questions ("Q2: 150 sold") may be what is asked about."""
 _NAME = r"(?:(?:answer|solution|result)\s(?:to|of|for)\s)?(?:Q|A|Question\s|Answer\s)"
 _MARK = re.compile(

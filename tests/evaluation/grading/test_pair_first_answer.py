@@ -72,7 +72,7 @@ LABELED = [
     (PAIR, f"{Q1}\nA1: 43\n{Q2.format(43)}\nA2: 5\n{CUE} 5"),
     (PAIR, f"Q1: 43 rolls are left.\nLet us go on to the second question.\nQ2: 5\n{CUE} 5"),
     (PAIR, f"Q1: 42\nQ2: 4\nWait.\nQ1: 43\nQ2: 5\n{CUE} 43 for Q1 and 5 for Q2"),
-    (PAIR, f"X = 43\n{CUE}\n1. 43\n2. 5"),
+    (PAIR.replace("Use X to answer Q2.\n", ""), f"X = 43\n{CUE}\n1. 43\n2. 5"),
     (PAIR, f"X = 43\n{CUE} 5 rolls (with X = 43)"),
     (PAIR, f"X = 43\n{CUE} 43 is the answer to Q1 and 5 is the answer to Q2."),
     (BOTH, f"Q1: {CUE} 43\n\nQ2: {CUE} 5"),
