@@ -86,7 +86,10 @@ def grade(
             found = _declined(response_text) or found
         if answer_type not in ("list", "ordered-list") and format != PAIR_Q1:
             read = labels.of_the_last(found.segments, found.following, question)
+            last = read[0][0] if read and read[0][0] != found.segments[0] else ""
             found = replace(found, segments=tuple(s for s, _ in read), following=tuple(f for _, f in read))
+            if last and finish_reason == "length" and response_text.rstrip().endswith(last):
+                found = Extracted((), reason="truncated")
     given = tuple(options) or (in_question(question or "") if answer_type == "choice" else ())
     words = answer_type == "text" and not is_value(gold)  # "twenty degrees Celsius" would lose its unit
     others = (*short_forms(gold), in_reply(gold, question), in_figures(gold) if words else gold)

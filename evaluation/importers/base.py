@@ -137,8 +137,8 @@ def described(document: Mapping[str, Any]) -> dict[str, Any]:
             found[name] = tuple(value)
     if (depth_bin := depth_of(document, "depth_bin")) is not None:
         found["depth_bin"] = depth_bin
-    with suppress(KeyError, TypeError, ValueError):  # something else of that name
-        if 0 <= (chance := float(document["chance"])) <= 1:
+    with suppress(ValueError):  # none, or something else of that name
+        if 0 <= (chance := float(str(document.get("chance")))) <= 1:
             found["chance"] = chance
     return found | ({"unknowable": True} if str(document.get("unknowable")).strip().lower() == "true" else {})
 

@@ -114,6 +114,16 @@ def test_a_question_or_an_answer_that_only_looks_like_a_pair_is_read_whole(
         assert grade(f"{CUE} {reply}", "stop", gold, kind, format="cot", question=question).outcome == outcome
 
 
+@pytest.mark.parametrize("reply", ["Q1: 43\nQ2: 5", "A1: 43\n\nA2: 5", "Q1: 43, Q2: 5"])
+def test_a_last_answer_of_a_pair_at_which_the_reply_is_cut_off_is_invalid(reply: str) -> None:
+    found = grade(f"{CUE} {reply}", "length", "57", "number", format="cot", question=BOTH)
+    assert (found.outcome, found.reason) == ("invalid", "truncated")
+    found = grade(
+        f"{CUE} {reply}\n\nTo explain this at length, w", "length", "5", "number", format="cot", question=BOTH
+    )
+    assert found.outcome == "correct"
+
+
 PARTS = (("cart and bread",), ("20", "twenty"))
 
 

@@ -489,6 +489,7 @@ def test_what_a_row_says_about_its_case_counts_and_what_cannot_be_taken_is_kept(
         assert (found.family, found.cluster, found.atom, found.skills) == ("7", "3", "f", ("s", "t")), path
         assert (found.crossed, found.unknowable, found.depth, found.extra) == (("c",), True, 2, {}), path
         assert (found.chance, found.depth_bin, found.gold) == (0.25, 3, "4 | four"), path
-    odd = {"family": ["x"], "skills": [1], "chance": 25, "depth_bin": "deep"}
-    (kept,) = read(lines(tmp_path / "n.jsonl", [{**row, **odd}])).rows
-    assert (kept.family, kept.skills, kept.chance, kept.extra) == (None, (), None, {"source": odd})
+    for chance in (25, True):
+        odd = {"family": ["x"], "skills": [1], "chance": chance, "depth_bin": "deep"}
+        (kept,) = read(lines(tmp_path / "n.jsonl", [{**row, **odd}])).rows
+        assert (kept.family, kept.skills, kept.chance, kept.extra) == (None, (), None, {"source": odd})

@@ -220,7 +220,7 @@ Q = {"question": "What is 3 + 4?"}
 
 @pytest.mark.parametrize(
     ("meta", "named"),
-    [*((({"original": o}, "original.*answer")) for o in (Q, {**Q, "answer": ["1"]}, {**Q, "answer": None}, "3 + 4?", None)),
+    [*(({"original": o}, "original.*answer") for o in (Q, {**Q, "answer": ["1"]}, {**Q, "answer": None}, "3+4", None)),
      ({"original": {"answer": "7"}}, "original.*question"), ({"independent": None}, "meta.*independent"),
      ({"independent": ["a?"]}, "meta.*independent")],
 )  # fmt: skip
