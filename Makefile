@@ -78,7 +78,7 @@ studies: install
 
 # Tests of one file run on one worker, as they share its fixtures: loadfile. (loadgroup has no effect with pytest 9.2.)
 test: install
-	$(RUN) -m pytest -q -n 2 --dist loadfile
+	$(RUN) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 test-long: install
 	$(RUN) -m pytest -q -n $(WORKERS) --dist loadfile -m "long and not slow" $(LONG)
