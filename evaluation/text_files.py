@@ -247,7 +247,7 @@ def answers_field(row: Mapping[str, Any], name: str, where: str) -> tuple[str, t
 def id_field(row: Mapping[str, Any], otherwise: str, names: Sequence[str] = ("id",)) -> str:
     """The id of a row, in the first of ``names`` that has one; ``otherwise`` where none has. 0 is an id."""
     given = (in_words(row.get(name)) for name in names)
-    return next((str(value) for value in given if value not in (None, "") and value == value), otherwise)
+    return next((value for value in given if isinstance(value, str) and value.strip()), otherwise)
 
 
 def in_words(value: Any) -> Any:

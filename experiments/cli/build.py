@@ -213,15 +213,9 @@ def skills(
 
     engine = _one(teacher, "--teacher", api_key_env)
     found = make(
-        out,
-        records,
-        engine,
-        clusters=clusters,
-        n_skills=skills,
-        embedding=embedding,
-        seed=seed,
+        out, records, engine, clusters=clusters, n_skills=skills, embedding=embedding, seed=seed,
         progress=Reporter().bar,
-    )
+    )  # fmt: skip
     _done(found, json)
 
 

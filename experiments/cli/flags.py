@@ -113,6 +113,11 @@ def with_file(path: Path | None, given: Mapping[str, Any]) -> dict[str, Any]:
         found.pop(name, None)
     try:
         check_options(found, Config.known())
+        for section, name in SECTIONS.items():
+            inner = {} if found.get(name) is None else found[name]  # a section may be left empty
+            if not isinstance(inner, dict):
+                raise InputError(f"{name} is {inner!r}; give its options by name")
+            check_options(inner, section.known())
     except InputError as e:
         raise InputError(f"--config {path}: {e}") from None
     found = Config.in_sections(found)

@@ -111,6 +111,16 @@ def test_an_option_is_given_by_its_name_or_in_its_section(given: dict[str, Any],
     assert merged["asking"]["answer_tokens"] == 9, "a flag overrides the file"
 
 
+@pytest.mark.parametrize(
+    ("line", "named"), [("asking: 3", "asking is 3"), ("asking: {temprature: 1}", "temprature"), ("5: x", "5: no such")]
+)
+def test_what_a_file_cannot_say_is_refused_with_the_file(tmp_path: Path, line: str, named: str) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(f"model: m\n{line}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=f"{re.escape(str(file))}: .*{named}"):
+        with_file(file, {})
+
+
 @pytest.mark.parametrize(("word", "value"), [("no", "no"), ("yes", "yes"), ("both", "both"), ("'no'", "no")])
 def test_yes_and_no_are_words_with_or_without_quotation_marks(tmp_path: Path, word: str, value: str) -> None:
     for line in (f"preamble: {word}", f"asking: {{preamble: {word}}}"):

@@ -120,9 +120,9 @@ def test_math_answers_come_out_of_their_box(tmp_path: Path) -> None:
         assert read_math_hard(path, [level]) == [read_math_hard(path)[n]], "a case is the same whatever else is read"
     with pytest.raises(InputError, match="no problem is of Level 9"):
         read_math_hard(path, ["Level 9"])
-    ids = ({"id": "x", "unique_id": "u"}, {"unique_id": "u"}, {}, {"id": 0}, {"id": 1.0}, {"id": None})
+    ids = ({"id": "x", "unique_id": "u"}, {"unique_id": "u"}, {}, *({"id": v} for v in (0, 1.0, None, False, " ")))
     named = _file(tmp_path, *({"problem": "P?", "answer": "7", **given} for given in ids), name="own.jsonl")
-    assert [c.id for c in read_math_hard(named)] == ["x", "u", "own-0002", "0", "1", "own-0005"]
+    assert [c.id for c in read_math_hard(named)] == ["x", "u", "own-0002", "0", "1", "own-0005", "own-0006", "own-0007"]
     abouts = [{"type": "Algebra", "subject": "x"}, {"subject": "Number Theory"}, {}]  # MATH-500 calls it subject
     rows = [{"question": "P?", "answer": "7", "solution": f"see {i}", "level": i, **a} for i, a in enumerate(abouts)]
     found = read_math_hard(_file(tmp_path, *rows, name="about.jsonl"))
