@@ -11,6 +11,7 @@ from typing import Any
 from ...evaluation.asks import Ask, Grade
 from ...evaluation.case import Case, Part
 from ...evaluation.engines.base import think
+from ...evaluation.grading.grade import grade
 from ...evaluation.grading.text import normalize
 from ...evaluation.journal import ask_identity
 from ...evaluation.options import in_question
@@ -182,7 +183,8 @@ def notices(plan: AskPlan, tokenizer: Any, limit: int | None = None) -> list[str
 
 def _case_notices(plan: AskPlan, limit: int | None) -> list[str]:
     of_cases = (notice(plan.cases) for notice in (depth_notice, gold_notice, choice_notice))
-    return [*limit_notice(plan.cases, limit), *parts_notice(plan.cases, plan.protocol.name), *chain(*of_cases)]
+    of_protocol = (notice(plan.cases, plan.protocol.name) for notice in (parts_notice, pair_notice))
+    return [*limit_notice(plan.cases, limit), *chain(*of_protocol), *chain(*of_cases)]
 
 
 def _thinking_notice(plan: AskPlan, tokenizer: Any) -> list[str]:
@@ -225,6 +227,21 @@ def parts_notice(cases: Sequence[Any], name: str) -> list[str]:
     first = ", ".join(f"{c.id} ({c.meta.get('problem') or 'no reason given'})" for c in bare[:_SHOWN])
     more = ", ..." if len(bare) > _SHOWN else ""
     return [f"{len(bare)} of {len(cases)} cases have no parts and are not counted in any gate: {first}{more}"]
+
+
+def pair_notice(cases: Sequence[Case], name: str) -> list[str]:
+    """One line that says how many pairs have another gold answer than their Q2; the answer to both is Q2's."""
+    pairs = [c for c in cases if len(c.parts) == 2] if name == "reasoning-gap" else []
+    odd = [c for c in pairs if not any(_same(c, gold) for gold in _golds(c.parts[1]))]
+    if not odd:
+        return []
+    first = ", ".join(f"{c.id} ({c.answer!r}, part 1: {c.parts[1].answer!r})" for c in odd[:_SHOWN])
+    more = ", ..." if len(odd) > _SHOWN else ""
+    return [f"warning: in {len(odd)} of {len(pairs)} pairs the answer is not that of Q2: {first}{more}; correct one"]
+
+
+def _same(case: Case, answer: str) -> bool:
+    return grade(answer, "stop", case.answer, case.answer_type, case.aliases, options=case.options).outcome == "correct"
 
 
 def limit_notice(cases: Sequence[Case], limit: int | None) -> list[str]:

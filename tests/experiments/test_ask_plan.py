@@ -32,7 +32,7 @@ from composcope.experiments.evaluating.ask_plan import (
     prepare,
     with_examples,
 )
-from composcope.experiments.evaluating.cost import choice_notice, depth_notice, gold_notice, limit_notice
+from composcope.experiments.evaluating.cost import choice_notice, depth_notice, gold_notice, limit_notice, pair_notice
 from composcope.experiments.run import checks
 from composcope.experiments.run.compare import compare_runs, comparison_lines
 
@@ -66,6 +66,16 @@ def test_a_question_with_two_gold_answers_is_named_with_both() -> None:
     assert "1 question" in line and "'Portugal' (case a, part:0)" in line and "'Spain' (case slip, part:0)" in line
     for known in ("world", "organism:mixed", "organism:temporal"):
         assert gold_notice(load_benchmark(known).cases) == []
+
+
+def test_pairs_with_another_answer_than_their_second_question_are_named() -> None:
+    fits = [
+        Case(name, "Tom has X pens.", gold, CHAIN, "number") for name, gold in (("a", "8"), ("b", "8.0"), ("c", "$8"))
+    ]
+    assert pair_notice(fits, "reasoning-gap") == []
+    odd = [*fits, replace(fits[0], id="odd", answer="9"), replace(fits[0], id="bare", answer="9", parts=CHAIN[:1])]
+    (line,) = pair_notice(odd, "reasoning-gap")
+    assert "1 of 4 pairs" in line and "odd ('9', part 1: '8')" in line and pair_notice(odd, "double-gate") == []
 
 
 def test_choices_whose_options_no_prompt_lists_are_named() -> None:
