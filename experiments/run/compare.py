@@ -287,26 +287,34 @@ def compare_probes(
             of_a, of_b = (read_about(run.path / "probes" / name).settings for run in (a, b))
             if differ := [f"{k} {of_a.get(k)} and {of_b.get(k)}" for k in SETTINGS if of_a.get(k) != of_b.get(k)]:
                 said.append(f"probe {name}: measured with {', '.join(differ)}; the numbers are not comparable")
-            found = list(_probe_rows(name, [a.path, b.path], cases, seed))
-            if not found:
-                said.append(f"probe {name}: no case was probed in both runs")
+            found, alone = _probe_rows(name, [a.path, b.path], cases, seed)
+            said += [f"probe {name}: {line}" for line in (alone if found else ["no case was probed in both runs"])]
             rows += [finite(r) for r in adjust(found, f"{name}: A - B")]
             advance(1)
     return rows, said
 
 
-def _probe_rows(name: str, runs: Sequence[Path], cases: SharedCases, seed: int) -> Iterator[dict[str, Any]]:
+def _probe_rows(
+    name: str, runs: Sequence[Path], cases: SharedCases, seed: int
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The rows, and which numbers have none, as only one run has them for any of the shared cases."""
     from ...probes.contrast import paired
     from ...probes.tables import settled_cells
 
-    (left, near), (right, _) = (_values(run, name, cases) for run in runs)
-    for key in left:
-        sides = settled_cells(dict(zip("AB", _means(left[key], right.get(key, {})), strict=True)))
+    (left, near), (right, of_b) = (_values(run, name, cases) for run in runs)
+    rows: list[dict[str, Any]] = []
+    alone: dict[str, list[str]] = {}
+    for key in dict.fromkeys([*left, *right]):
+        sides = settled_cells(dict(zip("AB", _means(left.get(key, {}), right.get(key, {})), strict=True)))
         if sides["A"].keys() & sides["B"].keys():
-            row = paired(sides, quantity=key[0], clusters=near, seed=seed).table[0]
+            row = paired(sides, quantity=key[0], clusters={**of_b, **near}, seed=seed).table[0]
             shared = [c for c in sides["A"] if c in sides["B"]]
             means = {side.lower(): sum(sides[side][c] for c in shared) / len(shared) for side in sides}
-            yield {"probe": name, **row, "kind": key[1], **means}
+            rows.append({"probe": name, **row, "kind": key[1], **means})
+        else:
+            who = "no case in both runs has" if key in left and key in right else f"only {'AB'[key in right]} has"
+            alone.setdefault(who, []).append(f"{key[0]} ({key[1]})")
+    return rows, [f"{who} {', '.join(keys[:3])}{', ...' * (len(keys) > 3)}" for who, keys in alone.items()]
 
 
 def _means(a: Prompts, b: Prompts) -> Iterator[dict[str, float]]:

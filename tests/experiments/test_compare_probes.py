@@ -75,6 +75,21 @@ def test_what_does_not_compare_is_said_and_undefined_is_null(tmp_path: Path) -> 
     assert compare_probes(RunData(tmp_path), RunData(tmp_path), CASES) == ([], [])
 
 
+def test_numbers_that_only_one_run_has_are_named(tmp_path: Path) -> None:
+    runs = []
+    for name, quantities in (("a", "zxyuv"), ("b", "zw")):
+        rows = [{"case": case, "role": "whole", "kind": "composition", "cluster": None, "quantity": q, "value": 1.0}
+                for q in quantities for case in ("c0", "c1") if (name, q, case) != ("b", "w", "c0")]  # fmt: skip
+        rows += [{**rows[0], "quantity": "apart", "case": "c0" if name == "a" else "c1"}]
+        ProbeResult("p", [{"quantity": "z", "value": 0.0}], values=rows).save(tmp_path / name / "probes" / "p")
+        runs.append(RunData(tmp_path / name))
+    rows, said = compare_probes(runs[0], runs[1], CASES)
+    assert [(r["quantity"], r["n"]) for r in rows] == [("z", 2)]
+    first = ", ".join(f"{q} (composition)" for q in "xyu")
+    assert said == [f"probe p: only A has {first}, ...", "probe p: no case in both runs has apart (composition)",
+                    "probe p: only B has w (composition)"]  # fmt: skip
+
+
 def _prompts(folder: Path, clusters: str, more: float) -> RunData:
     """Two parts and a whole of four cases; the wholes differ by ``more`` from case to case."""
     said = {"c0": (1.0, 3.0), "c1": (4.0, 8.0), "c2": (0.0, 1.0), "c3": (5.0, 5.5)}
