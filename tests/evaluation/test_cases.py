@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -328,9 +329,13 @@ def test_values_of_a_data_frame_are_read_as_plain_ones() -> None:
 
 
 def test_dictionaries_and_rows_of_a_data_frame_are_cases_too() -> None:
-    rows = [{"id": "a", "question": "q", "answer": 7, "parts": [{"question": "p", "answer": "7"}], "depth": 2},
-            {"id": "b", "question": "r", "answer": "no", "chance": 0.5}]  # fmt: skip
-    expected = [Case("a", "q", "7", (Part("p", "7"),), depth=2), Case("b", "r", "no", chance=0.5)]
+    rows = [{"id": "a", "question": "q", "answer": 7, "depth": 2, "depth_bin": 4,
+             "parts": [{"question": "p", "answer": "7", "atom": math.nan}]},
+            {"id": "b", "question": "r", "answer": "no", "chance": 0.5, "meta": {"crossed": ("x", "y")}}]  # fmt: skip
+    expected = [
+        Case("a", "q", "7", (Part("p", "7"),), depth=2, depth_bin=4),
+        Case("b", "r", "no", chance=0.5, meta={"crossed": ("x", "y")}),
+    ]
     assert as_in_a_file(rows, "cases") == expected
     assert as_in_a_file(pd.DataFrame(rows), "cases") == expected
     with pytest.raises(InputError, match=r"^cases\[1\]: .*'anser'"):

@@ -296,7 +296,7 @@ def test_sheets_hold_every_question_as_often_as_asked_and_no_item_twice() -> Non
 def test_filled_sheets_are_graded_as_the_questions_they_hold_and_empty_lines_are_counted() -> None:
     case = Case("c", "Q?", "7", (Part("P?", "Rome", aliases=("Roma",)),), answer_type="number")
     key = [{"item": f"i{n}", "person": f"p{n}", "case": "c", "role": ("whole", "part:0")[n % 2]} for n in range(4)]
-    sheet = [{"item": f"i{n}", "answer": a} for n, a in enumerate(("7.0", "roma", "8", " "))]
+    sheet = [{"item": f"i{n}", "answer": a} for n, a in enumerate(("7.0", "roma", 0, " "))]
     found = agentcoma.reference_rows({"c": case}, key, sheet)
     rows = [(r["role"], r.get("repeat", 0), r["outcome"], r["model"]) for r in found.files["graded.jsonl"]]
     assert {model for *_, model in rows} == {"human"}
@@ -350,5 +350,6 @@ def test_a_sheet_that_does_not_belong_to_key_or_cases_or_is_empty_is_refused() -
             read(ours, [{"item": "i1", "answer": "7", "human": "right"}, {"item": "i2", "answer": "7"}])
         with pytest.raises(NoCasesError, match="sheet: no "):
             read(ours, [{"item": "i1", "answer": " ", "human": ""}])
-    with pytest.raises(InputError, match="sheet:1: item 'i1'"):
-        agentcoma.reference_rows({"d": case}, key, [{"item": "i1", "answer": "7"}])
+    for other, said in (({"d": case}, "sheet:1: item 'i1'"), ({"c": replace(case, parts=())}, "sheet:1: .*'part:0'")):
+        with pytest.raises(InputError, match=said):
+            agentcoma.reference_rows(other, [{**key[0], "role": "part:0"}], [{"item": "i1", "answer": "7"}])
