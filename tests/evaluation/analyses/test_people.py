@@ -140,8 +140,9 @@ def test_what_is_looked_at_again_keeps_the_first_label_and_runs_are_counted_apar
 
 
 def test_answers_to_one_case_or_cluster_count_as_dependent() -> None:
-    for shared in ("case", "cluster"):
-        pairs = [_line(n, True, "wrong" if n % 5 == 0 else "right", **{shared: f"s{n // 2}"}) for n in range(20)]
+    for shared in ("case", "cluster", "crossed"):
+        names = [[f"s{n // 2}"] if shared == "crossed" else f"s{n // 2}" for n in range(20)]
+        pairs = [_line(n, True, "wrong" if n % 5 == 0 else "right", **{shared: name}) for n, name in enumerate(names)]
         found = adjudicator.validate([k for k, _ in pairs], [s for _, s in pairs])
         precision = next(m for m in found.metrics if m.metric == "precision")
         assert (precision.count, precision.n, precision.cluster_n, found.warnings) == (16, 20, 10, ())
