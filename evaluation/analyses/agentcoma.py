@@ -169,15 +169,12 @@ def reference_rows(
 
 
 def _graded(case: Case, role: str, text: str) -> tuple[Ask, Grade]:
-    i = None if role == "whole" else int(role.partition(":")[2])
-    about = case if i is None else case.parts[i]
+    about = case if role == "whole" else case.parts[int(role.removeprefix("part:"))]
     asked = question(case, about.question, about.options)
     ask = Ask(
-        case.id, role, asked, about.answer, about.answer_type, aliases=about.aliases,
-        kind=None if i is None else case.parts[i].kind,
-    )  # fmt: skip
-    unknowable = case.unknowable and i is None
+        case.id, role, asked, about.answer, about.answer_type, aliases=about.aliases, kind=getattr(about, "kind", None)
+    )
     return ask, grade(
-        text, "stop", about.answer, about.answer_type, aliases=about.aliases, unknowable=unknowable,
-        options=about.options, question=asked,
+        text, "stop", about.answer, about.answer_type, aliases=about.aliases, options=about.options, question=asked,
+        unknowable=case.unknowable and about is case,
     )  # fmt: skip
