@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files import as_path, text_hash, write_text
+from ..files import as_path, at_home, text_hash, write_text
 from ..terminal import how_many
 from . import text_files
 from .case import TEXTS, Case, Part, case_from_dict, case_to_dict
@@ -214,7 +214,7 @@ def write_cases(cases: Iterable[Case], path: str | Path) -> None:
         _check_texts(case, f"cases[{i}]")
         lines.append(_as_json(case_to_dict(case), f"cases[{i}]") + "\n")
         _refuse_half(lines[-1], f"cases[{i}]")
-    write_text(as_path(path, "path"), "".join(lines))
+    write_text(at_home(as_path(path, "path")), "".join(lines))
 
 
 _FLAT = "write one object a line, without the brackets around them and the commas between them"

@@ -105,10 +105,11 @@ def test_depth_has_a_bin_only_where_the_benchmark_declares_bins(depth: int | Non
     assert Case("a", "q", "1", depth=depth).depth_bin is None
 
 
-def test_a_bin_that_a_case_declares_survives_the_file(tmp_path: Path) -> None:
+def test_a_bin_that_a_case_declares_survives_a_file_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
     cases = [Case("a", "q", "1", depth=5, depth_bin=4), Case("b", "q", "1", depth=7, benchmark="d4v2")]
-    write_cases(cases, tmp_path / "c.jsonl")
-    assert read_cases(tmp_path / "c.jsonl") == cases
+    write_cases(cases, "~/c.jsonl")
+    assert read_cases("~/c.jsonl") == cases
     raw = [json.loads(line) for line in (tmp_path / "c.jsonl").read_text().splitlines()]
     assert ["depth_bin" in r for r in raw] == [True, False]  # the published benchmark says it by its name
 

@@ -222,7 +222,7 @@ def test_a_wording_that_the_cases_have_and_nobody_asked_leaves_the_gate_open_in_
         assert failing == dict.fromkeys(("semantic", "exact", "strict", "adjudicated", "recovery"), (n, 2 - n))
         own = {c: replace(case, parts=(replace(part, atom=None),)) for c, case in cases.items()}
         unnamed = replace(run, rows=[replace(r, atom=None) for r in run.rows], cases=own)
-        for asked, facts in ((run, 1), (unnamed, 2)):
+        for asked, facts in ((run, 1), (unnamed, 2), (replace(unnamed, cases={}), 2)):
             [kind] = gated.joint_stability([asked]).tables["jointly stable"]
             assert (kind["pure"], kind["facts"]) == (2, facts), "what was asked of the fact was right"
         [behind] = [m for m in gated.joint_stability([run]).metrics if m.metric == "residual_failure"]

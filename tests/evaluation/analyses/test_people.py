@@ -295,12 +295,12 @@ def test_sheets_hold_every_question_as_often_as_asked_and_no_item_twice() -> Non
 
 
 def test_filled_sheets_are_graded_as_the_questions_they_hold_and_empty_lines_are_counted() -> None:
-    case = Case("c", "Q?", "7", (Part("P?", "Rome", aliases=("Roma",)),), answer_type="number")
+    case = Case("c", "Q?", "7", (Part("P?", "Rome", "fact", aliases=("Roma",)),), answer_type="number")
     key = [{"item": f"i{n}", "person": f"p{n}", "case": "c", "role": ("whole", "part:0")[n % 2]} for n in range(4)]
     sheet = [{"item": f"i{n}", "answer": a} for n, a in enumerate(("7.0", "roma", 0, " "))]
     found = agentcoma.reference_rows({"c": case}, key, sheet)
-    rows = [(r["role"], r.get("repeat", 0), r["outcome"], r["model"]) for r in found.files["graded.jsonl"]]
-    assert {model for *_, model in rows} == {"human"}
+    rows = [(r["role"], r.get("repeat", 0), r["outcome"], r["model"], r["kind"]) for r in found.files["graded.jsonl"]]
+    assert {row[3:] for row in rows} == {("human", None), ("human", "fact")}
     assert [row[:3] for row in rows] == [("whole", 0, "correct"), ("part:0", 0, "correct"), ("whole", 1, "incorrect")]
     assert found.warnings == ("1 of 4 questions have no answer and are left out",)
     with pytest.raises(InputError, match="p0 has 2 questions of item 'c'"):
