@@ -49,7 +49,7 @@ def put(journal: Journal, ask: Ask, text: str = "an answer", **options: object) 
     ],
 )
 def test_identity_holds_everything_that_decides_an_answer(make_ask: Callable[..., Ask], change: dict) -> None:
-    ask = make_ask()
+    ask = make_ask(begun="The ")
     assert ask_identity(replace(ask, **change), ENGINE) != ask_identity(ask, ENGINE)
 
 

@@ -268,8 +268,8 @@ def test_precision_recall_and_specificity_are_of_what_people_and_judge_say() -> 
     assert "weighted to all answers: 0.7308" in str(found["accuracy"].note), "19 of 26"
     matrix = adjudicator._confusion(rows, {})
     assert [matrix[k] for k in ("both right", "judge only", "human only", "both wrong", "n")] == [5, 2, 1, 4, 12]
-    read = [adjudicator.label(v, "w") for v in ("", None, " Yes", "0", True, "wrong")]
-    assert read == [None, None, True, False, True, False]
+    read = [adjudicator.label(v, "w") for v in ("", None, " Yes", "0", True, "wrong", 0)]
+    assert read == [None, None, True, False, True, False, False]
 
 
 def test_sheets_hold_every_question_as_often_as_asked_and_no_item_twice() -> None:
@@ -328,11 +328,11 @@ def test_a_line_that_is_twice_in_a_sheet_or_key_and_a_key_of_something_else_are_
 
 def test_people_see_the_evidence_and_the_options_that_models_see_and_may_answer_with_either() -> None:
     options = (("A", "stone"), ("B", "ice"))
-    part = Part("What is cold?", "A", answer_type="choice", options=(("A", "ice"), ("B", "fire")))
+    part = Part("Is ice or fire cold?", "A", answer_type="choice", options=(("A", "ice"), ("B", "fire")))
     case = Case("c", "Which melts?", "B", (part,), answer_type="choice", options=options, evidence=("Fire is hot.",))
     asked = dict(agentcoma.questions(case))
     assert asked["whole"] == "Facts: Fire is hot.\nWhich melts? Answer Choices: (A) stone (B) ice"
-    assert asked["part:0"].startswith("Facts: Fire is hot.\n") and asked["part:0"].endswith("(A) ice (B) fire")
+    assert asked["part:0"] == "Facts: Fire is hot.\nIs ice or fire cold?"
     key = [
         {"item": str(i), "person": str(i), "case": "c", "role": role} for i, role in enumerate(("whole", "part:0") * 2)
     ]
