@@ -96,6 +96,7 @@ def test_on_a_processor_weights_are_single_precision_unless_told_otherwise(tmp_p
     for told, wanted in ((None, torch.float32), ("auto", torch.bfloat16), ("float16", torch.float16)):
         loaded = load_weights(str(tmp_path), dtype=told, device="cpu")
         assert loaded.dtype is wanted and not loaded.training
+    assert load_weights(str(tmp_path), device="meta").dtype is torch.bfloat16, "elsewhere as its files have it"
 
 
 @pytest.mark.parametrize(

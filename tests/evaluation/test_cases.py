@@ -207,8 +207,8 @@ PART: dict[str, Any] = LINE["parts"][0]
         ({"answer_type": "list", "answer": ","}, r":1: field 'answer' is ','"),
         ({"parts": [PART, {**PART, "answer_type": "number", "answer": "a few"}]}, r":1, parts\[1\]: .*'a few'"),
         (
-            {"meta": {"variants": [{"question": "r", "answer": "lots", "answer_type": "number"}]}},
-            r"variants\[0\]: .*lots",
+            {"meta": {"variants": [{"question": "s"}, {"question": "r", "answer": "lots", "answer_type": "number"}]}},
+            r"variants\[1\]: .*lots",
         ),
         ({"meta": {"variants": [{"qestion": "r"}]}}, r":1, meta.variants\[0\]: .*did you mean 'question'"),
         ({"meta": {"variants": [{"answer": "2"}]}}, r":1, meta.variants\[0\]: .*field 'question'"),

@@ -39,6 +39,7 @@ from composcope.evaluation.judging import SAMPLE, agree, second_opinions
         ("yes", True),
         ("No.", False),
         ('<think>it could be wrong</think>{"score": 1}', True),
+        ('<think>wrong</think>{"score": 0}</think>{"score": 1}', True),
         ("<think>score: 0", None),
         ("", None),
         ("The answer is not correct in my opinion, although yes, the year is right.", None),

@@ -54,6 +54,7 @@ RECORD = {
         ("44 BC", ("44 BC", "date")),
         ("12:30", ("12:30", "text")),
         ("2 of 3 trees", ("2 of 3 trees", "text")),
+        ("3 hours 20 minutes", ("3 hours 20 minutes", "text")),
         (" Oslo ", ("Oslo", "text")),
         ("\\frac{3}{4}", ("\\frac{3}{4}", "number")),
         ("(3,4)", ("(3,4)", "number")),
