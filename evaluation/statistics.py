@@ -106,7 +106,7 @@ def bootstrap(
     # Hesterberg (2015, What teachers should know about the bootstrap, section 5.4) widens them as t and n - 1 would.
     n = len(columns)
     freedom = 1 / (1 / (n - 1) + dependence.SKEWED * _skewness(columns, statistic) ** 2) if skewed else n - 1
-    tail = stats.norm.cdf(-stats.t.ppf((1 + CONFIDENCE) / 2, max(freedom, 1.0)) * np.sqrt(n / (n - 1)))
+    tail = stats.norm.cdf(-stats.t.ppf((1 + CONFIDENCE) / 2, freedom) * np.sqrt(n / (n - 1)))
     low, high = np.quantile(defined, [tail, 1 - tail])
     return Interval(float(low), float(high), method)
 
