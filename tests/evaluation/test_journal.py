@@ -252,6 +252,10 @@ def test_answers_made_under_another_provenance_are_refused_unless_reused(
         put(journal, make_ask())
     with Journal(tmp_path) as journal:
         journal.begin(ENGINE, {"torch": "2.11", "dtype": "float32", "batch_size": 16, "host": "b"})
+        put(journal, make_ask("another"))
+        for contents in (journal.contents, read_journal(tmp_path)):
+            [engine] = contents.engines.values()
+            assert [known["host"] for known in engine["provenance"]] == ["a", "b"]
         with pytest.raises(
             JournalError, match=r"dtype 'float32' \(now 'bfloat16'\), torch '2.11' \(now '2.13'\).*--reuse"
         ):
