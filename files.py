@@ -186,12 +186,16 @@ def read_csv(path: str | Path) -> tuple[list[str], list[dict[str, Any]]]:
 
     A spreadsheet may have saved it with semicolons or tabs between the cells.
     """
-    with Path(path).open(encoding="utf-8-sig", newline="") as file:
-        head = file.readline()
-        file.seek(0)
-        reader = csv.DictReader(file, delimiter=next((d for d in ",;\t" if d in head), ","))
-        rows = [{k: _as_it_was(v) if isinstance(v, str) else v for k, v in row.items()} for row in reader]
-        return list(reader.fieldnames or ()), rows
+    usual = csv.field_size_limit(1 << 30)  # a response may be longer than Python's limit
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            head = file.readline()
+            file.seek(0)
+            reader = csv.DictReader(file, delimiter=next((d for d in ",;\t" if d in head), ","))
+            rows = [{k: _as_it_was(v) if isinstance(v, str) else v for k, v in row.items()} for row in reader]
+            return list(reader.fieldnames or ()), rows
+    finally:
+        csv.field_size_limit(usual)
 
 
 def inert(value: Any) -> Any:

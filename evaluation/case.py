@@ -209,7 +209,9 @@ def case_from_dict(raw: Any, where: str = "case") -> Case:
     if not isinstance(known.get("meta", {}), dict):
         raise InputError(f"{where}: field 'meta' is {known['meta']!r}; give an object")
     crossed = known.get("meta", {}).get("crossed", "")
-    if not isinstance(crossed, str) and not (isinstance(crossed, list) and all(isinstance(c, str) for c in crossed)):
+    if not isinstance(crossed, str) and not (
+        isinstance(crossed, list | tuple) and all(isinstance(c, str) for c in crossed)
+    ):
         raise InputError(f"{where}: meta.crossed is {crossed!r}; give a name or a list of names that cases share")
     if not isinstance(known.get("unknowable", False), bool):
         raise InputError(f"{where}: unknowable is {known['unknowable']!r}; give true or false")

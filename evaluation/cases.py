@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files import as_path, text_hash, write_text
+from ..files import as_path, at_home, text_hash, write_text
 from ..terminal import how_many
 from . import text_files
 from .case import TEXTS, Case, Part, case_from_dict, case_to_dict
@@ -171,16 +171,16 @@ def as_in_a_file(cases: Any, where: str) -> list[Case]:
     if isinstance(given, Iterable) and not isinstance(given, Case | Mapping):
         made = enumerate(given)
         given = [_case(_filled(row), f"{where}[{i}]") if isinstance(row, Mapping) else row for i, row in made]
-    found = [asdict(case) for case in check_cases(given, where)]
-    for row in found:
-        row["parts"] = [_filled(part) for part in row["parts"]]
-    return [_case(_filled(row), f"{where}[{i}]") for i, row in enumerate(found)]
+    return [_case(_filled(asdict(case)), f"{where}[{i}]") for i, case in enumerate(check_cases(given, where))]
 
 
 def _filled(row: Mapping[str, Any]) -> dict[str, Any]:
     plain = {n: value.tolist() if hasattr(value, "tolist") else value for n, value in row.items()}
-    if isinstance(depth := plain.get("depth"), float) and depth.is_integer():
-        plain["depth"] = int(depth)  # a column of a data frame with missing values has no whole numbers
+    for name in {"depth", "depth_bin"} & plain.keys():  # a column with missing values has no whole numbers
+        if isinstance(depth := plain[name], float) and depth.is_integer():
+            plain[name] = int(depth)
+    if isinstance(parts := plain.get("parts"), list | tuple):
+        plain["parts"] = [_filled(part) if isinstance(part, Mapping) else part for part in parts]
     return {name: value for name, value in plain.items() if value not in (None, (), []) and value == value}  # NaN
 
 
@@ -214,7 +214,7 @@ def write_cases(cases: Iterable[Case], path: str | Path) -> None:
         _check_texts(case, f"cases[{i}]")
         lines.append(_as_json(case_to_dict(case), f"cases[{i}]") + "\n")
         _refuse_half(lines[-1], f"cases[{i}]")
-    write_text(as_path(path, "path"), "".join(lines))
+    write_text(at_home(as_path(path, "path")), "".join(lines))
 
 
 _FLAT = "write one object a line, without the brackets around them and the commas between them"

@@ -17,8 +17,8 @@ Function = Callable[[Any], Any]
 """Of the rates of all columns, to a number."""
 
 
-def limits(table: ArrayLike, function: Function, confidence: float = 0.95) -> tuple[float, float] | None:
-    """Lower and upper limit of a function of rates over independent cases; None where it is undefined.
+def limits(table: ArrayLike, function: Function) -> tuple[float, float] | None:
+    """Lower and upper limit (95 %) of a function of rates over independent cases; None where it is undefined.
 
     The squares of what each rate's score limits (Wilson 1927) change are added up, with the correlations of the rates:
     method 10 of Newcombe (1998) for two rates over the same cases, and MOVER (Zou and Donner 2008) for any number. As
@@ -36,7 +36,7 @@ def limits(table: ArrayLike, function: Function, confidence: float = 0.95) -> tu
         slopes = np.array([(function(rates + s) - function(rates - s)) / 2e-6 for s in steps], dtype=np.float64)
     if not (np.isfinite(value) and np.isfinite(slopes).all()):
         return None
-    low, high = _score_limits(rates, n, confidence)
+    low, high = _score_limits(rates, n)
     plain, nearer = _correlations(np.where(inside, x - rates, 0), np.sqrt(n * rates * (1 - rates)))
     ends = []
     for sign in (-1, 1):
@@ -47,8 +47,8 @@ def limits(table: ArrayLike, function: Function, confidence: float = 0.95) -> tu
     return ends[0], ends[1]
 
 
-def _score_limits(rates: Array, n: Array, confidence: float) -> tuple[Array, Array]:
-    z = float(stats.norm.ppf((1 + confidence) / 2))
+def _score_limits(rates: Array, n: Array) -> tuple[Array, Array]:
+    z = float(stats.norm.ppf(0.975))
     middle = (rates + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z * np.sqrt(rates * (1 - rates) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
     return np.minimum(np.maximum(middle - half, 0), rates), np.maximum(np.minimum(middle + half, 1), rates)

@@ -23,10 +23,10 @@ class Shard:
         return position % self.of == self.index - 1
 
     @classmethod
-    def parse(cls, text: str, option: str = "--shard") -> Shard:
+    def parse(cls, text: str) -> Shard:
         """``2/8`` -> the second of eight. Raises ``InputError`` for anything else."""
         found = re.fullmatch(r"(\d+)/(\d+)", text.strip())
         shard = cls(int(found[1]), int(found[2])) if found else cls(0, 0)
         if not 1 <= shard.index <= shard.of:
-            raise InputError(f"{option} {text}: give part and number of parts, counted from 1: 1/8, 2/8, ..., 8/8")
+            raise InputError(f"--shard {text}: give part and number of parts, counted from 1: 1/8, 2/8, ..., 8/8")
         return shard

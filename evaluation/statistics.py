@@ -50,7 +50,7 @@ class Interval:
 
 
 @lru_cache(maxsize=65536)
-def clopper_pearson(count: int, n: int, confidence: float = CONFIDENCE) -> Interval:
+def clopper_pearson(count: int, n: int) -> Interval:
     """Exact interval of a binomial rate ``count / n`` (Clopper and Pearson 1934); no ends for n = 0.
 
     Raises ``ValueError`` unless 0 <= count <= n.
@@ -59,7 +59,7 @@ def clopper_pearson(count: int, n: int, confidence: float = CONFIDENCE) -> Inter
         raise ValueError(f"count {count} is not between 0 and n = {n}")
     if n == 0:
         return Interval(None, None, "clopper-pearson")
-    ci = stats.binomtest(int(count), int(n)).proportion_ci(confidence, method="exact")
+    ci = stats.binomtest(int(count), int(n)).proportion_ci(CONFIDENCE, method="exact")
     return Interval(float(ci.low), float(ci.high), "clopper-pearson")
 
 
@@ -106,7 +106,7 @@ def bootstrap(
     # Hesterberg (2015, What teachers should know about the bootstrap, section 5.4) widens them as t and n - 1 would.
     n = len(columns)
     freedom = 1 / (1 / (n - 1) + dependence.SKEWED * _skewness(columns, statistic) ** 2) if skewed else n - 1
-    tail = stats.norm.cdf(-stats.t.ppf((1 + CONFIDENCE) / 2, max(freedom, 1.0)) * np.sqrt(n / (n - 1)))
+    tail = stats.norm.cdf(-stats.t.ppf((1 + CONFIDENCE) / 2, freedom) * np.sqrt(n / (n - 1)))
     low, high = np.quantile(defined, [tail, 1 - tail])
     return Interval(float(low), float(high), method)
 

@@ -86,9 +86,9 @@ def test_lengths_at_which_rotary_angles_change_are_those_of_longrope() -> None:
         return rotary_limits(SimpleNamespace(config=SimpleNamespace(get_text_config=lambda decoder: config)))
 
     long = {"rope_type": "longrope", "original_max_position_embeddings": 16.0}
-    assert of(long) == [16] and of(None) == [] == of({"rope_type": "default"})
+    assert of(long) == [16] and of(None) == [] == of({"rope_type": "linear"})
     other = {**long, "original_max_position_embeddings": 8}
-    assert of({"full": long, "sliding": other, "again": long, "plain": {"rope_type": "linear"}}) == [8, 16]
+    assert of({"full": long, "sliding": other, "again": long, "plain": {**long, "rope_type": "yarn"}}) == [8, 16]
 
 
 def test_on_a_processor_weights_are_single_precision_unless_told_otherwise(tmp_path: Path) -> None:
@@ -96,6 +96,7 @@ def test_on_a_processor_weights_are_single_precision_unless_told_otherwise(tmp_p
     for told, wanted in ((None, torch.float32), ("auto", torch.bfloat16), ("float16", torch.float16)):
         loaded = load_weights(str(tmp_path), dtype=told, device="cpu")
         assert loaded.dtype is wanted and not loaded.training
+    assert load_weights(str(tmp_path), device="meta").dtype is torch.bfloat16, "elsewhere as its files have it"
 
 
 @pytest.mark.parametrize(

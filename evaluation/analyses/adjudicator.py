@@ -13,6 +13,7 @@ from typing import Any
 
 from ...errors import InputError, NoCasesError
 from .. import statistics
+from ..case import shares
 from ..graded import Graded
 from ..grading.text import normalize
 from ..judging import word
@@ -54,8 +55,8 @@ def draw(sources: Sequence[Source], n: int = 300, seed: int = 0) -> Analysis:
             "item": name, "question": question, "gold": row.gold, "response": response, "human": None, "remark": "",
         })  # fmt: skip
         key.append({
-            "item": name, "run": source.name, "case": row.case, "cluster": row.cluster, "role": row.role,
-            "domain": stratum[1], "kind": stratum[2],
+            "item": name, "run": source.name, "case": row.case, "cluster": row.cluster, "crossed": list(row.crossed),
+            "role": row.role, "domain": stratum[1], "kind": stratum[2],
             "judged": counting.truth(row), "outcome": row.outcome, "match": row.match, "prone": stratum[4],
             "weight": len(strata[stratum]) / counts[stratum],
         })  # fmt: skip
@@ -166,7 +167,8 @@ def _share(name: str, rows: Sequence[Mapping[str, Any]], field: str, value: bool
     total = sum(r.get("weight", 1.0) for r in rows)
     weighted = sum(r.get("weight", 1.0) for r in rows if r[field] == value) / total if total else None
     note = None if weighted is None else f"weighted to all answers: {weighted:.4f}"
-    near = [r.get("cluster") or r["case"] for r in rows]  # answers to one case, by several models or in several roles
+    # answers to one case, by several models or in several roles, share it
+    near = [shares(r.get("cluster"), r.get("crossed") or ()) or r["case"] for r in rows]
     beside = counting.clustered(statistics.rate_interval([r[field] == value for r in rows], near), near)
     return Metric(name, dict(group), **statistics.share(count, n), **beside, note=mark(n, note))
 

@@ -15,6 +15,7 @@ from ..grading.grade import grade
 from ..metrics import Metric
 from ..protocols.asking import question
 from ..protocols.compositionality_gap import CompositionalityGap
+from ..text_files import in_words
 from .base import Analysis, Source, first_repeats, matched
 
 _SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)(?:x(\d+(?:\.\d+)?))?\s?([bm])(?![a-z0-9])", re.IGNORECASE)
@@ -146,11 +147,13 @@ def reference_rows(
             raise InputError(
                 f"sheet:{n}: item {line.get('item')!r} is missing from the key, or its case from the benchmark"
             )
-        text = str(line.get("answer") or "").strip()
+        case, role = cases[place["case"]], place["role"]
+        if role not in dict(questions(case)):
+            raise InputError(f"sheet:{n}: case {case.id!r} has no {role!r}; give the benchmark that was assigned")
+        text = "" if line.get("answer") is None else str(in_words(line["answer"])).strip()
         if not text:
             empty += 1
             continue
-        case, role = cases[place["case"]], place["role"]
         ask, found = _graded(case, role, text)
         repeat = repeats[case.id, role]
         repeats[case.id, role] += 1
@@ -166,15 +169,12 @@ def reference_rows(
 
 
 def _graded(case: Case, role: str, text: str) -> tuple[Ask, Grade]:
-    i = None if role == "whole" else int(role.partition(":")[2])
-    about = case if i is None else case.parts[i]
+    about = case if role == "whole" else case.parts[int(role.removeprefix("part:"))]
     asked = question(case, about.question, about.options)
     ask = Ask(
-        case.id, role, asked, about.answer, about.answer_type, aliases=about.aliases,
-        kind=None if i is None else case.parts[i].kind,
-    )  # fmt: skip
-    unknowable = case.unknowable and i is None
+        case.id, role, asked, about.answer, about.answer_type, aliases=about.aliases, kind=getattr(about, "kind", None)
+    )
     return ask, grade(
-        text, "stop", about.answer, about.answer_type, aliases=about.aliases, unknowable=unknowable,
-        options=about.options, question=asked,
+        text, "stop", about.answer, about.answer_type, aliases=about.aliases, options=about.options, question=asked,
+        unknowable=case.unknowable and about is case,
     )  # fmt: skip

@@ -28,7 +28,10 @@ def stability(source: Source) -> dict[Hashable, Truth]:
 
 def case_atoms(source: Source) -> dict[str, set[Hashable]]:
     """The atoms of every case, from its cases where they are known and else from its rows."""
-    found: dict[str, set[Hashable]] = {c.id: {p.atom for p in c.parts if p.atom} for c in source.cases.values()}
+    found: dict[str, set[Hashable]] = {
+        c.id: {p.atom or (c.id, f"part:{i}") for i, p in enumerate(c.parts) if p.atom or p.paraphrases}
+        for c in source.cases.values()
+    }
     for row in source.rows:
         part, mark, _ = row.role.partition(":paraphrase:")
         if mark and part.startswith("part:") and row.case not in source.cases:

@@ -21,6 +21,7 @@ from ..grading.reasons import by_the_answer
 from ..metrics import Metric, mark
 from ..protocols import counting
 from ..protocols.double_gate import Gated, gate_cases
+from ..text_files import in_words
 from .base import Analysis, Source
 
 STRUCTURAL = ("order-or-boundary", "lost-intermediate", "over-abstention", "binding-shift", "other")
@@ -244,7 +245,7 @@ def read_annotations(rows: Sequence[Mapping[str, Any]], where: str = "annotation
     """
     found: dict[str | tuple[str, int], str] = {}
     for n, row in enumerate(rows, 1):
-        case, repeat, label = row.get("case"), row.get("repeat"), row.get("label")
+        case, repeat, label = in_words(row.get("case")), row.get("repeat"), row.get("label")
         if not case or label not in CLASSES:
             raise InputError(f"{where}:{n}: label is {label!r} of case {case!r}; use one of {', '.join(CLASSES)}")
         if repeat is not None and (isinstance(repeat, bool) or not isinstance(repeat, int)):

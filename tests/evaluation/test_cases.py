@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -104,10 +105,11 @@ def test_depth_has_a_bin_only_where_the_benchmark_declares_bins(depth: int | Non
     assert Case("a", "q", "1", depth=depth).depth_bin is None
 
 
-def test_a_bin_that_a_case_declares_survives_the_file(tmp_path: Path) -> None:
+def test_a_bin_that_a_case_declares_survives_a_file_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
     cases = [Case("a", "q", "1", depth=5, depth_bin=4), Case("b", "q", "1", depth=7, benchmark="d4v2")]
-    write_cases(cases, tmp_path / "c.jsonl")
-    assert read_cases(tmp_path / "c.jsonl") == cases
+    write_cases(cases, "~/c.jsonl")
+    assert read_cases("~/c.jsonl") == cases
     raw = [json.loads(line) for line in (tmp_path / "c.jsonl").read_text().splitlines()]
     assert ["depth_bin" in r for r in raw] == [True, False]  # the published benchmark says it by its name
 
@@ -205,8 +207,8 @@ PART: dict[str, Any] = LINE["parts"][0]
         ({"answer_type": "list", "answer": ","}, r":1: field 'answer' is ','"),
         ({"parts": [PART, {**PART, "answer_type": "number", "answer": "a few"}]}, r":1, parts\[1\]: .*'a few'"),
         (
-            {"meta": {"variants": [{"question": "r", "answer": "lots", "answer_type": "number"}]}},
-            r"variants\[0\]: .*lots",
+            {"meta": {"variants": [{"question": "s"}, {"question": "r", "answer": "lots", "answer_type": "number"}]}},
+            r"variants\[1\]: .*lots",
         ),
         ({"meta": {"variants": [{"qestion": "r"}]}}, r":1, meta.variants\[0\]: .*did you mean 'question'"),
         ({"meta": {"variants": [{"answer": "2"}]}}, r":1, meta.variants\[0\]: .*field 'question'"),
@@ -328,9 +330,13 @@ def test_values_of_a_data_frame_are_read_as_plain_ones() -> None:
 
 
 def test_dictionaries_and_rows_of_a_data_frame_are_cases_too() -> None:
-    rows = [{"id": "a", "question": "q", "answer": 7, "parts": [{"question": "p", "answer": "7"}], "depth": 2},
-            {"id": "b", "question": "r", "answer": "no", "chance": 0.5}]  # fmt: skip
-    expected = [Case("a", "q", "7", (Part("p", "7"),), depth=2), Case("b", "r", "no", chance=0.5)]
+    rows = [{"id": "a", "question": "q", "answer": 7, "depth": 2, "depth_bin": 4,
+             "parts": [{"question": "p", "answer": "7", "atom": math.nan}]},
+            {"id": "b", "question": "r", "answer": "no", "chance": 0.5, "meta": {"crossed": ("x", "y")}}]  # fmt: skip
+    expected = [
+        Case("a", "q", "7", (Part("p", "7"),), depth=2, depth_bin=4),
+        Case("b", "r", "no", chance=0.5, meta={"crossed": ("x", "y")}),
+    ]
     assert as_in_a_file(rows, "cases") == expected
     assert as_in_a_file(pd.DataFrame(rows), "cases") == expected
     with pytest.raises(InputError, match=r"^cases\[1\]: .*'anser'"):

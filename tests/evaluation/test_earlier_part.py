@@ -9,7 +9,8 @@ from composcope.evaluation.earlier_part import earlier_part
 
 PORTO = Case(
     "porto", "What is the capital of the country where Porto is?", "Lisbon",
-    (Part("In which country is Porto?", "Portugal"), Part("What is the capital of Portugal?", "Lisbon")),
+    (Part("In which country is Porto?", "Portugal", aliases=("Lusitania",)),
+     Part("What is the capital of Portugal?", "Lisbon")),
 )  # fmt: skip
 RIVER = Case(
     "river", "How long is the river of the town where she was born?", "9 km",
@@ -22,7 +23,7 @@ RIVER = Case(
     [("Portugal", 1), ("It is the country Portugal.", 1), ("the capital of the country Portugal", None),
      ("the capital in the Portugal", None), ("the capital from Portugal", None), ("Its capital? Old Portugal", None),
      ("Porto is in Portugal.", 1), ("Porto is the capital of Portugal.", None), ("Madrid", None),
-     ("Portugal, so Lisbon", None)],
+     ("Portugal, so Lisbon", None), ("Beautiful Portugal", 1), ("Lusitania", 1)],
 )  # fmt: skip
 def test_a_name_that_an_answer_only_mentions_does_not_answer_an_earlier_part(answer: str, part: int | None) -> None:
     assert earlier_part(PORTO, answer) == part

@@ -49,7 +49,7 @@ def put(journal: Journal, ask: Ask, text: str = "an answer", **options: object) 
     ],
 )
 def test_identity_holds_everything_that_decides_an_answer(make_ask: Callable[..., Ask], change: dict) -> None:
-    ask = make_ask()
+    ask = make_ask(begun="The ")
     assert ask_identity(replace(ask, **change), ENGINE) != ask_identity(ask, ENGINE)
 
 
@@ -252,6 +252,10 @@ def test_answers_made_under_another_provenance_are_refused_unless_reused(
         put(journal, make_ask())
     with Journal(tmp_path) as journal:
         journal.begin(ENGINE, {"torch": "2.11", "dtype": "float32", "batch_size": 16, "host": "b"})
+        put(journal, make_ask("another"))
+        for contents in (journal.contents, read_journal(tmp_path)):
+            [engine] = contents.engines.values()
+            assert [known["host"] for known in engine["provenance"]] == ["a", "b"]
         with pytest.raises(
             JournalError, match=r"dtype 'float32' \(now 'bfloat16'\), torch '2.11' \(now '2.13'\).*--reuse"
         ):

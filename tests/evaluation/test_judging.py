@@ -39,6 +39,7 @@ from composcope.evaluation.judging import SAMPLE, agree, second_opinions
         ("yes", True),
         ("No.", False),
         ('<think>it could be wrong</think>{"score": 1}', True),
+        ('<think>wrong</think>{"score": 0}</think>{"score": 1}', True),
         ("<think>score: 0", None),
         ("", None),
         ("The answer is not correct in my opinion, although yes, the year is right.", None),
@@ -52,6 +53,11 @@ from composcope.evaluation.judging import SAMPLE, agree, second_opinions
         ("The capital is Lyon.\n\nWrong", False),
         ("Right\nWrong", None),
         ("1.\nThe years differ.", None),
+        *(
+            (reply, None)
+            for reply in ('{"score": 1/5}', "Score: 1.0 out of 10", "Verdict: yes/no", "Verdict: no answer")
+        ),
+        ("Score: 1/1", True),
     ],
 )
 def test_a_verdict_is_read_only_where_it_is_clear(reply: str, expected: bool | None) -> None:

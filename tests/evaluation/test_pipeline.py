@@ -221,11 +221,13 @@ def test_an_infrastructure_failure_is_invalid_and_mended_by_the_next_run(tmp_pat
     assert engine.asked == ["own 1"] and mended.n_invalid == 0
 
 
-def test_progress_counts_every_ask_of_a_round_once(tmp_path: Path) -> None:
+def test_progress_counts_every_ask_of_a_round_once_with_those_of_earlier_runs(tmp_path: Path) -> None:
     seen: list[Progress] = []
-    with Journal(tmp_path) as journal:
-        evaluate(shared_fact(), PartsThenWhole(), Table(TABLE), journal, grade=exact, progress=seen.append)
-    assert [(p.round, p.done, p.total) for p in seen] == [(1, d, 4) for d in range(5)] + [(2, d, 3) for d in range(4)]
+    for limit in (2, None):
+        with Journal(tmp_path) as journal:
+            evaluate(shared_fact(), PartsThenWhole(), Table(TABLE), journal, exact, seen.append, limit)
+    rounds = [(1, d, 4) for d in (0, 1, 2, 2, 3, 4)] + [(2, d, 3) for d in range(4)]
+    assert [(p.round, p.done, p.total) for p in seen] == rounds
 
 
 @pytest.mark.parametrize(

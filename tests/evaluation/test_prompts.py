@@ -43,7 +43,8 @@ def test_scaffolds_reveal_and_placeholders_hide_the_same_steps() -> None:
 
 @pytest.mark.parametrize("write", [pair_answer, co_presented_answer])
 def test_the_second_answer_of_two_is_the_one_that_is_graded(write: object) -> None:
-    text = write("5", None, "12", "5 plus 7 is 12")  # type: ignore[operator]
+    text = write("5", "9 minus 4 is 5", "12", "5 plus 7 is 12")  # type: ignore[operator]
+    assert text.startswith("A1: 9 minus 4 is 5. ") and write("5", None, "12", None).startswith("A1: 5. ")  # type: ignore[operator]
     assert grade(text, "stop", "12", "number", format="cot").outcome == "correct"
     assert grade(text, "stop", "5", "number", format="cot").outcome == "incorrect"
 

@@ -58,17 +58,19 @@ def test_a_rate_over_clusters_that_agree_has_a_wider_interval_than_over_cases() 
     assert wide.high - wide.low > 2 * (narrow.high - narrow.low)
 
 
-def test_the_interval_over_clusters_is_korn_and_graubards() -> None:
+@pytest.mark.parametrize("crossed", [False, True])
+def test_the_interval_over_clusters_is_korn_and_graubards(crossed: bool) -> None:
     from scipy.stats import beta, t
 
-    values, clusters = [i % 10 < 2 + i // 10 for i in range(80)], [i // 10 for i in range(80)]
+    values = [i % 10 < 2 + i // 10 for i in range(80)]
+    clusters = [frozenset({i // 10, f"item {i % 10}"}) if crossed else i // 10 for i in range(80)]
     fit, k, n = dependence.mean(values, clusters), sum(values), len(values)
     rate = k / n
     ratio = t.ppf(0.975, n - 1) / t.ppf(0.975, fit.freedom)
     effective = min(n, rate * (1 - rate) / fit.error**2 * ratio**2)
     hits = effective * rate
     found = st.rate_interval(values, clusters)
-    assert effective < 0.9 * rate * (1 - rate) / fit.error**2 < n
+    assert dependence.effective(clusters) < effective < 0.9 * rate * (1 - rate) / fit.error**2 < n
     assert (found.low, found.high) == pytest.approx(
         (beta.ppf(0.025, hits, effective - hits + 1), beta.ppf(0.975, hits + 1, effective - hits))
     )

@@ -154,6 +154,7 @@ def test_lines_of_a_journal_that_cannot_be_read_are_left_out_and_said(tmp_path: 
     ("content", "said"),
     [
         (b"a,b,a\n1,2,3\n", ":1: column 'a' occurs twice"),
+        (b"a,,\n1,2,3\n", ":1: column '' occurs twice"),
         (b"a,b\n1,2\n1,2,3\n", ":3: 3 cells for 2 columns"),
         (b"a;b\n1;2\n", ": its cells are separated by semicolons"),
         (b"a\tb\n1\t2\n", ": its cells are separated by tabs"),

@@ -99,7 +99,7 @@ MUTANTS = (
     Mutant(E, "least difference with open answers half bounded", "low = sum(_least(x, 0) - _least(y, 1)", "low = sum(_least(x, 0) - _least(y, 0)", BOUNDS),
     Mutant(E, "bottleneck's upper bound forgets the others", "(count + this) / (n + this + elsewhere)", "(count + this) / (n + this)", BOUNDS),
     Mutant(E, "skill accuracy of failed items counts open ones", '        outcomes = [(_failed(s), v) for s, v in found]', '        outcomes = [(_failed(s) is not False, v) for s, v in found]', STAD),
-    Mutant(E, "bootstrap interval of 90 %", "stats.t.ppf((1 + CONFIDENCE) / 2, max(freedom, 1.0)) * np.sqrt", "stats.t.ppf(CONFIDENCE, max(freedom, 1.0)) * np.sqrt", STATISTICS),
+    Mutant(E, "bootstrap interval of 90 %", "stats.t.ppf((1 + CONFIDENCE) / 2, freedom) * np.sqrt", "stats.t.ppf(CONFIDENCE, freedom) * np.sqrt", STATISTICS),
     Mutant(E, "equal outcomes of clusters count as cases", 'effective, method = least, "clopper', 'effective, method = float(n), "clopper', STATISTICS),
     Mutant(E, "families without their depth-2 control", "                curve |= _curve(control)\n", "", GATE),
     Mutant(E, "a mean of k where open items may only raise it", '(value * n < total if end is min else value * n > total)', 'value * n > total', STAD),

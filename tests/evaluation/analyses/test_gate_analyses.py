@@ -220,8 +220,11 @@ def test_a_wording_that_the_cases_have_and_nobody_asked_leaves_the_gate_open_in_
         failing = {m.group.get("tier", "recovery"): (m.n, m.n_invalid) for m in found
                    if m.metric == "residual_failure" or (m.metric == "recovery" and not m.group)}  # fmt: skip
         assert failing == dict.fromkeys(("semantic", "exact", "strict", "adjudicated", "recovery"), (n, 2 - n))
-        [kind] = gated.joint_stability([run]).tables["jointly stable"]
-        assert (kind["pure"], kind["facts"]) == (2, 1), "what was asked of the fact was right"
+        own = {c: replace(case, parts=(replace(part, atom=None),)) for c, case in cases.items()}
+        unnamed = replace(run, rows=[replace(r, atom=None) for r in run.rows], cases=own)
+        for asked, facts in ((run, 1), (unnamed, 2), (replace(unnamed, cases={}), 2)):
+            [kind] = gated.joint_stability([asked]).tables["jointly stable"]
+            assert (kind["pure"], kind["facts"]) == (2, facts), "what was asked of the fact was right"
         [behind] = [m for m in gated.joint_stability([run]).metrics if m.metric == "residual_failure"]
         assert (behind.n, behind.n_invalid) == (n, 2 - n)
     assert len(taxonomy.taxonomy(runs[0]).files["annotate.jsonl"]) == 2
@@ -347,6 +350,7 @@ def test_a_persons_label_wins_over_the_rules_and_unknown_labels_are_refused() ->
     assert found.warnings == ("1 of 1 annotations differ from the rules' label",)
     with pytest.raises(InputError, match="use one of order-or-boundary"):
         taxonomy.read_annotations([{"case": "order", "label": "odd"}])
+    assert taxonomy.read_annotations([{"case": 0, "label": "other"}]) == {"0": "other"}
     with pytest.raises(InputError, match="'ok1' is not a gate-passing failure"):
         taxonomy.taxonomy(failing(), {"ok1": "other"})
 

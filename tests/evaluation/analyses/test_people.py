@@ -140,8 +140,9 @@ def test_what_is_looked_at_again_keeps_the_first_label_and_runs_are_counted_apar
 
 
 def test_answers_to_one_case_or_cluster_count_as_dependent() -> None:
-    for shared in ("case", "cluster"):
-        pairs = [_line(n, True, "wrong" if n % 5 == 0 else "right", **{shared: f"s{n // 2}"}) for n in range(20)]
+    for shared in ("case", "cluster", "crossed"):
+        names = [[f"s{n // 2}"] if shared == "crossed" else f"s{n // 2}" for n in range(20)]
+        pairs = [_line(n, True, "wrong" if n % 5 == 0 else "right", **{shared: name}) for n, name in enumerate(names)]
         found = adjudicator.validate([k for k, _ in pairs], [s for _, s in pairs])
         precision = next(m for m in found.metrics if m.metric == "precision")
         assert (precision.count, precision.n, precision.cluster_n, found.warnings) == (16, 20, 10, ())
@@ -267,8 +268,8 @@ def test_precision_recall_and_specificity_are_of_what_people_and_judge_say() -> 
     assert "weighted to all answers: 0.7308" in str(found["accuracy"].note), "19 of 26"
     matrix = adjudicator._confusion(rows, {})
     assert [matrix[k] for k in ("both right", "judge only", "human only", "both wrong", "n")] == [5, 2, 1, 4, 12]
-    read = [adjudicator.label(v, "w") for v in ("", None, " Yes", "0", True, "wrong")]
-    assert read == [None, None, True, False, True, False]
+    read = [adjudicator.label(v, "w") for v in ("", None, " Yes", "0", True, "wrong", 0)]
+    assert read == [None, None, True, False, True, False, False]
 
 
 def test_sheets_hold_every_question_as_often_as_asked_and_no_item_twice() -> None:
@@ -294,12 +295,12 @@ def test_sheets_hold_every_question_as_often_as_asked_and_no_item_twice() -> Non
 
 
 def test_filled_sheets_are_graded_as_the_questions_they_hold_and_empty_lines_are_counted() -> None:
-    case = Case("c", "Q?", "7", (Part("P?", "Rome", aliases=("Roma",)),), answer_type="number")
+    case = Case("c", "Q?", "7", (Part("P?", "Rome", "fact", aliases=("Roma",)),), answer_type="number")
     key = [{"item": f"i{n}", "person": f"p{n}", "case": "c", "role": ("whole", "part:0")[n % 2]} for n in range(4)]
-    sheet = [{"item": f"i{n}", "answer": a} for n, a in enumerate(("7.0", "roma", "8", " "))]
+    sheet = [{"item": f"i{n}", "answer": a} for n, a in enumerate(("7.0", "roma", 0, " "))]
     found = agentcoma.reference_rows({"c": case}, key, sheet)
-    rows = [(r["role"], r.get("repeat", 0), r["outcome"], r["model"]) for r in found.files["graded.jsonl"]]
-    assert {model for *_, model in rows} == {"human"}
+    rows = [(r["role"], r.get("repeat", 0), r["outcome"], r["model"], r["kind"]) for r in found.files["graded.jsonl"]]
+    assert {row[3:] for row in rows} == {("human", None), ("human", "fact")}
     assert [row[:3] for row in rows] == [("whole", 0, "correct"), ("part:0", 0, "correct"), ("whole", 1, "incorrect")]
     assert found.warnings == ("1 of 4 questions have no answer and are left out",)
     with pytest.raises(InputError, match="p0 has 2 questions of item 'c'"):
@@ -327,11 +328,11 @@ def test_a_line_that_is_twice_in_a_sheet_or_key_and_a_key_of_something_else_are_
 
 def test_people_see_the_evidence_and_the_options_that_models_see_and_may_answer_with_either() -> None:
     options = (("A", "stone"), ("B", "ice"))
-    part = Part("What is cold?", "A", answer_type="choice", options=(("A", "ice"), ("B", "fire")))
+    part = Part("Is ice or fire cold?", "A", answer_type="choice", options=(("A", "ice"), ("B", "fire")))
     case = Case("c", "Which melts?", "B", (part,), answer_type="choice", options=options, evidence=("Fire is hot.",))
     asked = dict(agentcoma.questions(case))
     assert asked["whole"] == "Facts: Fire is hot.\nWhich melts? Answer Choices: (A) stone (B) ice"
-    assert asked["part:0"].startswith("Facts: Fire is hot.\n") and asked["part:0"].endswith("(A) ice (B) fire")
+    assert asked["part:0"] == "Facts: Fire is hot.\nIs ice or fire cold?"
     key = [
         {"item": str(i), "person": str(i), "case": "c", "role": role} for i, role in enumerate(("whole", "part:0") * 2)
     ]
@@ -350,5 +351,6 @@ def test_a_sheet_that_does_not_belong_to_key_or_cases_or_is_empty_is_refused() -
             read(ours, [{"item": "i1", "answer": "7", "human": "right"}, {"item": "i2", "answer": "7"}])
         with pytest.raises(NoCasesError, match="sheet: no "):
             read(ours, [{"item": "i1", "answer": " ", "human": ""}])
-    with pytest.raises(InputError, match="sheet:1: item 'i1'"):
-        agentcoma.reference_rows({"d": case}, key, [{"item": "i1", "answer": "7"}])
+    for other, said in (({"d": case}, "sheet:1: item 'i1'"), ({"c": replace(case, parts=())}, "sheet:1: .*'part:0'")):
+        with pytest.raises(InputError, match=said):
+            agentcoma.reference_rows(other, [{**key[0], "role": "part:0"}], [{"item": "i1", "answer": "7"}])

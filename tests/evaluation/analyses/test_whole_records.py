@@ -26,14 +26,14 @@ def _gated(case: str, marks: str, whole: str, **of: Any) -> list[Graded]:
 
 def test_a_line_of_a_blind_sheet_and_of_its_key_have_every_field() -> None:
     row = Graded("c", "whole", "incorrect", model="m", family="f", domain="d", cluster="k", ask="q", answer="Rom",
-                 gold="Rome", match="judge")  # fmt: skip
+                 gold="Rome", match="judge", crossed=("x",))  # fmt: skip
     found = adjudicator.draw([Source("run", [row], texts={"q": "It is Rom."}, prompts={"q": "Which city?"})], n=2)
     assert found.files == {
         "sheet.jsonl": [{"item": "item-0001", "question": "Which city?", "gold": "Rome", "response": "It is Rom.",
                          "human": None, "remark": ""}],
-        "key.jsonl": [{"item": "item-0001", "run": "run", "case": "c", "cluster": "k", "role": "whole", "domain": "d",
-                       "kind": "whole", "judged": False, "outcome": "incorrect", "match": "judge", "prone": True,
-                       "weight": 1.0}],
+        "key.jsonl": [{"item": "item-0001", "run": "run", "case": "c", "cluster": "k", "crossed": ["x"],
+                       "role": "whole", "domain": "d", "kind": "whole", "judged": False, "outcome": "incorrect",
+                       "match": "judge", "prone": True, "weight": 1.0}],
     }  # fmt: skip
     assert found.tables == {"sample": [{"answers": 1, "strata": 1, "drawn": 1, "prone": 1}]} and not found.warnings
     sheet = [{**found.files["sheet.jsonl"][0], "human": "right", "remark": "short form", "reexamined": "yes"}]
