@@ -48,6 +48,14 @@ def test_a_part_that_the_case_has_and_no_row_answers_is_unknown_not_right() -> N
     assert not DoubleGate().reduce(rows, _cases()).case_set("residual-failure").entries
 
 
+@pytest.mark.parametrize(("protocol", "metric"), [(CompositionalityGap, "both"), (DoubleGate, "double_gate")])
+def test_a_part_that_no_row_names_but_a_later_one_follows_is_unknown(protocol: type, metric: str) -> None:
+    roles = {"part:0": "correct", "part:2": "correct", "part:2:paraphrase:0": "correct", "whole": "incorrect"}
+    found = protocol().reduce([Graded.from_dict({"case": "a", "role": r, "outcome": o}) for r, o in roles.items()])
+    assert (_metric(found.metrics, metric).n, _metric(found.metrics, metric).n_invalid) == (0, 1)
+    assert not any(s.entries for s in found.case_sets)
+
+
 def test_the_reasoning_gap_always_has_two_parts() -> None:
     found = ReasoningGap().reduce(_rows(a="c-i", b="ccc"))
     assert _metric(found.metrics, "independence_gap").n == 1
