@@ -299,6 +299,8 @@ def test_what_a_protocol_warns_of_without_its_preamble_is_said_and_rows_of_no_pr
     bare = [{"depth": 2, "prompt": "no-preamble"}, {"depth": 2, "prompt": "no-preamble cot"}]
     assert [m.group for m in found.metrics] == [*(m.group for m in of), *bare]
     assert "1" in "".join(uncounted([Graded("c", "hint", "correct")], None))
+    two = reduce(protocol, [*(replace(row, model="A") for row in rows), Graded("c", "whole", "correct", model="B")])
+    assert [m.group for m in two.metrics] == [*(m.group for m in of), *({"model": "A", **group} for group in bare)]
 
 
 def test_a_second_question_takes_no_examples_of_wholes() -> None:
