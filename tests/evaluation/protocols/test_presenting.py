@@ -206,8 +206,10 @@ def test_missing_examples_are_said() -> None:
         asks_of(MIXED, how=only)
 
 
-def test_thinking_again_has_its_own_budget_and_the_others_do_not_think() -> None:
-    found = asks_of(MIXED, "double-gate", Presentation(thinking_tokens=2000), recovery=("cot", "thinking"))
+@pytest.mark.parametrize("off", [None, False])
+def test_thinking_again_has_its_own_budget_and_the_others_do_not_think(off: bool | None) -> None:
+    how = Presentation(thinking_tokens=2000, thinking=off)
+    found = asks_of(MIXED, "double-gate", how, recovery=("cot", "thinking"))
     think = found["whole:thinking"]
     assert (think.thinking, think.max_tokens, think.stop) == (True, 2000, ())
     assert think.prompt == found["whole"].prompt
