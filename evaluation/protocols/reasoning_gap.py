@@ -138,7 +138,7 @@ class ReasoningGap:
             metrics: list[Metric] = []
             for cell, members in counting.grouped(items):
                 metrics += gap.cell_metrics(members, 2, cell, self.seed) + diagnostics(members, cell, self.seed)
-            warnings = gap.missing(items, cases)
+            warnings = gap.missing(items)
             if cases is not None and not any("original" in item.rows for item in items):
                 warnings.append(NO_LEAKAGE)
             found = []

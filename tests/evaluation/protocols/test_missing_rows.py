@@ -64,11 +64,15 @@ def test_the_reasoning_gap_always_has_two_parts() -> None:
 
 
 def test_a_step_counts_only_where_a_case_has_it() -> None:
-    rows = [Graded("two", f"part:{i}", "correct") for i in range(2)]
-    rows += [Graded("three", f"part:{i}", "correct" if i < 2 else "incorrect") for i in range(3)]
-    rows += [Graded(case, "whole", "correct") for case in ("two", "three")]
-    step = _metric(CompositionalityGap().reduce(rows).metrics, "step:2")
-    assert (step.count, step.n, step.n_invalid) == (0, 1, 0)
+    rows = [Graded(case, f"part:{i}", "correct") for case, n in (("two", 2), ("three", 3)) for i in range(n)]
+    rows += [Graded("wrong", f"part:{i}", "correct" if i < 2 else "incorrect") for i in range(3)]
+    rows += [Graded(case, "whole", "correct") for case in ("two", "three", "wrong")]
+    found = CompositionalityGap().reduce(rows)
+    step, entries = _metric(found.metrics, "step:2"), found.case_set("both-right-whole-right").entries
+    assert (step.count, step.n, step.n_invalid) == (1, 2, 0)
+    assert [(e.case, [x.role for x in e.evidence]) for e in entries] == [
+        ("two", ["part:0", "part:1", "whole"]), ("three", ["part:0", "part:1", "part:2", "whole"])
+    ]  # fmt: skip
 
 
 def test_rows_alone_with_different_numbers_of_parts_are_warned_about() -> None:

@@ -227,8 +227,9 @@ def test_draws_have_the_seed_that_was_given() -> None:
 def test_room_to_think_is_added_to_short_answers_and_never_taken_from_them() -> None:
     for own, room in ((50, 2000), (3000, 3000)):
         how = Presentation(may_think=True, thinking_tokens=2000)
-        found = asks_of(MIXED, "double-gate", how, format="short", max_tokens=own)
-        assert {a.max_tokens for a in found.values()} == {room}
+        for format, most in (("short", room), ("xml", own)):
+            found = asks_of(MIXED, "double-gate", how, format=format, max_tokens=own)
+            assert {a.max_tokens for a in found.values()} == {most}
 
 
 def test_thinking_needs_the_chat_template() -> None:

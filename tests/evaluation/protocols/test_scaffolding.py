@@ -274,6 +274,7 @@ def test_items_know_their_steps_from_the_case_or_the_rows() -> None:
     judged = Scaffolded.of(found, {"a": case})
     assert (judged.steps, judged.skills, judged.k, judged.bottleneck) == (4, ("u", "", "v", "w"), 2, None)
     assert judged.revealed(1) == ("u",) and not judged.revealed(0) and not judged.revealed(-1)
+    assert Scaffolded.of(found, {"a": replace(case, parts=(Part("q", "1"),) * 4)}).steps == 4
     alone = Scaffolded.of(found, None)
     assert (alone.steps, alone.skills, alone.k, alone.bottleneck) == (3, (), 2, None)
 
