@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,8 @@ def test_a_step_counts_only_where_a_case_has_it() -> None:
     rows = [Graded(case, f"part:{i}", "correct") for case, n in (("two", 2), ("three", 3)) for i in range(n)]
     rows += [Graded("wrong", f"part:{i}", "correct" if i < 2 else "incorrect") for i in range(3)]
     rows += [Graded(case, "whole", "correct") for case in ("two", "three", "wrong")]
-    found = CompositionalityGap().reduce(rows)
+    found = CompositionalityGap().reduce([replace(row, depth=2 if row.case == "two" else 3) for row in rows])
+    assert [m.group for m in found.metrics if m.metric == "step:2"] == [{}, {"depth": 3}]
     step, entries = _metric(found.metrics, "step:2"), found.case_set("both-right-whole-right").entries
     assert (step.count, step.n, step.n_invalid) == (1, 2, 0)
     assert [(e.case, [x.role for x in e.evidence]) for e in entries] == [

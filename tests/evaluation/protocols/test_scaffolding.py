@@ -120,8 +120,8 @@ def test_bottlenecks_are_the_skills_up_to_k_each_once() -> None:
 def test_the_items_that_fail_again_above_k_are_counted() -> None:
     found = got("non_monotone")
     assert (found.count, found.n) == (1, 2)
-    last = find(metrics_from_rows([*TABLE, *item("g", "0", "001")], "scaffolding").metrics, "non_monotone")
-    assert last is not None and (last.count, last.n) == (1, 2), "above the last level there is nothing to fail at"
+    last = got("non_monotone", [*TABLE, *item("g", "0", "001"), *item("h", "0", "110")])
+    assert (last.count, last.n) == (2, 3), "above the last level there is nothing to fail at"
 
 
 def test_isolated_skills_are_counted_over_all_items_and_over_the_failed_ones() -> None:
