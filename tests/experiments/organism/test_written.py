@@ -66,6 +66,7 @@ def test_what_was_altered_is_not_learned_and_what_follows_is() -> None:
 def test_cases_to_choose_are_held_out_of_what_is_taught() -> None:
     rng = random.Random(0)
     trained = {frozenset(written.draw(rng).things) for _ in range(100)}
+    assert not any(map(world.held_out, trained))
     for case in benchmarks.choices(20, seed=1):
         table = case.question.split(": ")[1].split(". ")[0].split(", ")
         assert world.held_out(table) and frozenset(table) not in trained
