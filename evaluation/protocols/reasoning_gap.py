@@ -91,7 +91,7 @@ class ReasoningGap:
         prepares={"co_presented": lambda cases, seed: co_present(cases, seed)},
         two_steps=True,
         examples=("chains.jsonl", _chains),
-        example_kinds={"part:0": "q1", "part:1": "q2", "original": "q2", "whole": "pair", "pair:q1": "pair"},
+        example_kinds={"part:0": "q1", "part:1": "q2", "original": "q2", "whole": "pair"},
     )  # fmt: skip
 
     def __post_init__(self) -> None:

@@ -19,7 +19,7 @@ from composcope.evaluation.metrics import Metric, find
 from composcope.evaluation.protocols import get, presenting, reduce
 from composcope.evaluation.protocols.asking import MAX_TOKENS
 from composcope.evaluation.protocols.base import Reduction, uncounted
-from composcope.evaluation.protocols.presenting import FormattedProtocol, Presentation, choose, examples_in
+from composcope.evaluation.protocols.presenting import Exemplar, FormattedProtocol, Presentation, choose, examples_in
 from composcope.evaluation.protocols.reasoning_gap import co_present
 
 MIXED = Case(
@@ -134,6 +134,8 @@ def test_all_eight_examples_of_the_reasoning_gap_are_right_and_written_as_answer
     found = asks_of(case, "reasoning-gap", how, code=True)
     assert set(found) == {"part:0", "part:1", "whole", "pair:q1", "co-presented", "code"}
     assert found["whole"].prompt == found["pair:q1"].prompt
+    others = asks_of(case, "reasoning-gap", replace(how, exemplars=(*how.exemplars, Exemplar("whole", "W?", "1"))))
+    assert others["whole"].prompt == others["pair:q1"].prompt != found["whole"].prompt
     for role, ask in found.items():
         kind = {"part:0": "q1", "part:1": "q2", "whole": "pair", "pair:q1": "pair"}.get(role, role)
         chosen = presenting.choose(how.exemplars, ask, "reasoning-gap")
