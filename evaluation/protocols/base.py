@@ -274,6 +274,19 @@ def check_needed(rows: Sequence[Graded], protocol: str, where: str) -> None:
         raise InputError(f"{where}: no row has the role {role!r}, which {protocol} needs (roles here: {there}); {fix}")
 
 
+def by_model(rows: Sequence[Graded]) -> list[tuple[dict[str, Any], list[Graded]]]:
+    """Rows split by model (and run, where one model has several); the group is empty where there is only one."""
+    split: dict[tuple[str | None, str | None], list[Graded]] = {}
+    for row in rows:
+        split.setdefault((row.model, row.run), []).append(row)
+    if len(split) <= 1:
+        return [({}, list(rows))]
+    models = [m for m, _ in split]
+    return [
+        ({"model": m} if models.count(m) == 1 else {"model": m, "run": r}, chosen) for (m, r), chosen in split.items()
+    ]
+
+
 def reduce(protocol: Protocol, rows: Sequence[Graded], cases: Mapping[str, Case] | None = None) -> Reduction:
     """The protocol's reduction; rows of roles ``no-preamble/...`` are counted separately.
 
@@ -285,12 +298,19 @@ def reduce(protocol: Protocol, rows: Sequence[Graded], cases: Mapping[str, Case]
     unknown = uncounted(rows, protocol.name)
     usual = [row for row in rows if not row.role.startswith(BARE)]
     bare = [replace(row, role=row.role.removeprefix(BARE)) for row in rows if row.role.startswith(BARE)]
-    found = _reduction(protocol, protocol.reduce(usual, cases))
+    found = _of_whom(rows, usual, _reduction(protocol, protocol.reduce(usual, cases)))
     metrics, warnings = list(found.metrics), [*unknown, *found.warnings]
     if bare:
-        other = _reduction(protocol, protocol.reduce(bare, cases))
+        other = _of_whom(rows, bare, _reduction(protocol, protocol.reduce(bare, cases)))
         for m in other.metrics:
             prompt = " ".join(str(p) for p in ("no-preamble", m.group.get("prompt")) if p)
             metrics.append(replace(m, group={**m.group, "prompt": prompt}))
         warnings += [f"without preamble: {w}" for w in other.warnings]
     return Reduction(tuple(metrics), found.case_sets, tuple(warnings))
+
+
+def _of_whom(rows: Sequence[Graded], some: Sequence[Graded], found: Reduction) -> Reduction:
+    """The result for some of the rows; where these are of one of several models, its metrics name it all the same."""
+    whose = {(row.model, row.run) for row in some}
+    named = next((group for group, own in by_model(rows) if {(row.model, row.run) for row in own} == whose), {})
+    return replace(found, metrics=tuple(replace(m, group={**named, **m.group}) for m in found.metrics))

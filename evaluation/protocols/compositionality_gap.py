@@ -120,7 +120,7 @@ class CompositionalityGap:
                 if both(item) is True and (whole := item.truth("whole")) is not None:
                     roles = [*(f"part:{i}" for i in range(item.n_parts)), "whole"]
                     found.append((RIGHT if whole else WRONG, item.entry(item.evidence(roles))))
-            return metrics, [*([] if n_parts else [none]), *missing(items, cases), *_uneven(items, cases)], found
+            return metrics, [*([] if n_parts else [none]), *missing(items), *_uneven(items, cases)], found
 
         return counting.reduced(rows, self.compat, {WRONG: "failure", RIGHT: "success"}, count)
 
@@ -294,14 +294,10 @@ def _uneven(items: Sequence[Item], cases: Mapping[str, Case] | None) -> list[str
     return [f"cases differ in their number of parts ({counts}): if rows of a last part are missing, add them"]
 
 
-def missing(items: Sequence[Item], cases: Mapping[str, Case] | None) -> list[str]:
+def missing(items: Sequence[Item]) -> list[str]:
     """A warning where cases lack rows that the protocol needs."""
-    incomplete = []
-    for item in items:
-        n = len(cases[item.case].parts) if cases is not None and item.case in cases else item.n_parts
-        roles = [*(f"part:{i}" for i in range(n)), "whole"]
-        if any(role not in item.rows for role in roles):
-            incomplete.append(item.case)
+    needed = [(item, [*(f"part:{i}" for i in range(item.n_parts)), "whole"]) for item in items]
+    incomplete = [item.case for item, roles in needed if any(role not in item.rows for role in roles)]
     if not incomplete:
         return []
     return [f"{len(incomplete)} cases lack a part or the whole and count as unknown (first: {incomplete[0]!r})"]

@@ -15,7 +15,7 @@ from ..case import Case
 from ..graded import Graded
 from ..grading.reasons import by_the_answer
 from ..metrics import Metric, mark
-from .base import CaseSet, Entry, Evidence, Reduction
+from .base import CaseSet, Entry, Evidence, Reduction, by_model
 
 T = TypeVar("T")
 Truth = bool | None
@@ -127,19 +127,6 @@ def items(rows: Sequence[Graded], cases: Mapping[str, Case] | None = None, parts
         first = roles.get("whole") or next(iter(roles.values()))  # the whole's row knows chance and unknowable
         made.append(Item(case, model, run, repeat, roles, first, n_parts))
     return made
-
-
-def by_model(rows: Sequence[Graded]) -> list[tuple[dict[str, Any], list[Graded]]]:
-    """Rows split by model (and run, where one model has several); the group is empty where there is only one."""
-    split: dict[tuple[str | None, str | None], list[Graded]] = {}
-    for row in rows:
-        split.setdefault((row.model, row.run), []).append(row)
-    if len(split) <= 1:
-        return [({}, list(rows))]
-    models = [m for m, _ in split]
-    return [
-        ({"model": m} if models.count(m) == 1 else {"model": m, "run": r}, chosen) for (m, r), chosen in split.items()
-    ]
 
 
 Counted = tuple[list[Metric], list[str], list[tuple[str, Entry]]]

@@ -145,7 +145,7 @@ def _gate(item: Item, atoms: Mapping[Any, Mapping[str, Graded]], expected: Mappi
             asked = {f"{role}{_PARAPHRASE}{j}": probes[j] for j in sorted(probes, key=lambda j: (len(j), j))}
             stable.append(counting.all_of([*map(counting.truth, asked.values()), *(None for _ in missing)]))
             evidence += [_evidence(item, name, row) for name, row in asked.items()]
-        if role in item.rows or role in wanted:
+        if role in item.rows or role in wanted or not own:  # of a part before others, something is missing
             subs.append(item.truth(role))
             evidence += item.evidence([role])
     evidence += item.evidence(["whole"])

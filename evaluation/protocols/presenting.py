@@ -24,7 +24,7 @@ from ..asks import Ask, Grade
 from ..benchmarks.catalog import READERS
 from ..case import Case
 from ..graded import Graded
-from ..grading.extract import CODE
+from ..grading.extract import CODE, PAIR_Q1
 from .asking import THINKING
 from .base import BARE, PROTOCOLS, Protocol, Reduction, about, reduce
 from .counting import part_index
@@ -250,9 +250,10 @@ def of_benchmark(benchmark: str, n: int) -> list[Exemplar]:
 
 def kinds(ask: Ask, protocol: str) -> list[str]:
     """Kinds of examples that an ask takes, the first choice first."""
-    found = [ask.role]
-    if ask.role in about(protocol).example_kinds:
-        found.append(about(protocol).example_kinds[ask.role])
+    role = "whole" if ask.format == PAIR_Q1 else ask.role  # the same prompt, read for its first answer
+    found = [role]
+    if role in about(protocol).example_kinds:
+        found.append(about(protocol).example_kinds[role])
     if ask.format == "self-ask":
         found.append("self-ask")
     if part_index(ask.role) is not None:

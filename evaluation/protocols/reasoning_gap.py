@@ -91,7 +91,7 @@ class ReasoningGap:
         prepares={"co_presented": lambda cases, seed: co_present(cases, seed)},
         two_steps=True,
         examples=("chains.jsonl", _chains),
-        example_kinds={"part:0": "q1", "part:1": "q2", "original": "q2", "whole": "pair", "pair:q1": "pair"},
+        example_kinds={"part:0": "q1", "part:1": "q2", "original": "q2", "whole": "pair"},
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -138,7 +138,7 @@ class ReasoningGap:
             metrics: list[Metric] = []
             for cell, members in counting.grouped(items):
                 metrics += gap.cell_metrics(members, 2, cell, self.seed) + diagnostics(members, cell, self.seed)
-            warnings = gap.missing(items, cases)
+            warnings = gap.missing(items)
             if cases is not None and not any("original" in item.rows for item in items):
                 warnings.append(NO_LEAKAGE)
             found = []

@@ -16,6 +16,7 @@ from ...errors import InputError
 from ...evaluation.asks import Ask, Response
 from ...evaluation.engines.addresses import address, key_for
 from ...evaluation.engines.base import BaseEngine, Engine
+from ...files import at_home
 from ...terminal import to_stderr
 from ..config import SPEC, Config, Serving
 from .resolve import ModelSource, resolve_model
@@ -107,7 +108,7 @@ class Target:
     @property
     def label(self) -> str:
         """A short name for tables and figures that means the same on another machine."""
-        return label(self.source.name)
+        return label(self.source.name, self.source.is_folder)
 
     def open_model(self) -> Any:
         """The same weights, opened for reading and editing. Raises ``ModelError`` for an unknown architecture."""
@@ -148,9 +149,10 @@ class Target:
         }
 
 
-def label(name: str) -> str:
-    """``organism:control`` as it is, a folder by its last part, a hub id as it is."""
-    if name.startswith("organism:") or (name.count("/") == 1 and not name.startswith((".", "/", "~"))):
+def label(name: str, here: bool = False) -> str:
+    """``organism:control`` as it is, a folder by its last part, a hub id as it is; ``here``: a folder answers."""
+    like_an_id = name.count("/") == 1 and not name.startswith((".", "/", "~"))
+    if name.startswith("organism:") or (like_an_id and not (here and at_home(name).exists())):
         return name
     return name.rstrip("/").rsplit("/", 1)[-1]
 

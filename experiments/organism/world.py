@@ -141,5 +141,5 @@ def apply(operation: str, a: int, b: int) -> int | None:
         case "times":
             return a * b
         case "divided by":
-            return a // b if a % b == 0 else None
+            return a // b if b and a % b == 0 else None
     raise ValueError(f"operation {operation!r}: use one of {OPERATIONS}")

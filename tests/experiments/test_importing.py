@@ -16,9 +16,10 @@ from composcope.experiments.cli import main
 from composcope.experiments.console import printing
 
 
-def _inspect(path: Path, verdicts: str) -> Path:
+def _inspect(path: Path, verdicts: str, **results: object) -> Path:
     samples = [{"id": i, "epoch": 1, "target": "x", "scores": {"m": {"value": v}}} for i, v in enumerate(verdicts)]
-    path.write_text(json.dumps({"version": 2, "eval": {"task": path.stem, "model": "m"}, "samples": samples}))
+    path.write_text(json.dumps({"version": 2, "eval": {"task": path.stem, "model": "m"}, "samples": samples,
+                                "results": results}))  # fmt: skip
     return path
 
 
@@ -34,7 +35,7 @@ def test_rows_that_no_protocol_counts_are_told_of_in_the_summary_and_its_file(tm
 
 
 def test_several_files_become_one_graded_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = [_inspect(tmp_path / "a.json", "CI"), _inspect(tmp_path / "b.json", "C")]
+    files = [_inspect(tmp_path / "a.json", "CI", completed_samples=3), _inspect(tmp_path / "b.json", "C")]
     out = tmp_path / "made" / "graded.jsonl"
     assert main(["import", *map(str, files), "--out", str(out), "--json"]) == 0
     found = {r.case: r.outcome for r in read_graded(out)}
@@ -42,6 +43,7 @@ def test_several_files_become_one_graded_file(tmp_path: Path, capsys: pytest.Cap
     said = json.loads(capsys.readouterr().out)
     assert said["rows"] == 3 and said["roles"] == {"whole": {"correct": 2, "incorrect": 1}}
     assert json.loads((out.parent / "import.json").read_text())["files"][1]["kind"] == "inspect"
+    assert [(c["where"], c["recomputed"]) for c in said["contradictions"]] == [(str(files[0]), 2)]
     assert main(["import", str(files[0]), "--out", str(out)]) == 0
     next_command = capsys.readouterr().out.splitlines()[-1]
     assert f"composcope score {out} --protocol" in next_command and all(name in next_command for name in PROTOCOLS)
@@ -92,14 +94,14 @@ def test_stored_responses_are_graded_again_and_the_differences_written(
 
 
 def test_rows_without_a_response_keep_their_verdict_when_others_are_graded_again(tmp_path: Path) -> None:
-    path = _inspect(tmp_path / "a.json", "III")
+    path = _inspect(tmp_path / "a.json", "II")
     log = json.loads(path.read_text())
     log["samples"][0]["output"] = {"completion": "x"}
     path.write_text(json.dumps(log))
     found = import_files([path], tmp_path / "graded.jsonl", None, importing.importers.Options(regrade=True))
-    assert [r.outcome for r in found.rows] == ["correct", "incorrect", "incorrect"]
+    assert [r.outcome for r in found.rows] == ["correct", "incorrect"]
     assert found.to_dict()["regraded"] == {"incorrect -> correct": 1}
-    assert any(w.startswith(f"{path}: 2 rows") for w in found.warnings)
+    assert any(w.startswith(f"{path}: 1 rows") for w in found.warnings)
 
 
 @pytest.mark.parametrize(("stored", "wanted"), [(True, "grading log.jsonl again"), (False, "reading log.jsonl")])
@@ -122,13 +124,15 @@ def test_fields_of_plain_rows_are_named_on_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "log.csv"
-    path.write_text("question,response,answer\n2 + 2?,It is 4.,4\n")
+    path.write_text("question,response,answer,role\n2 + 2?,It is 4.,4,\n3 + 3?,6,6,whole\n")
     out = str(tmp_path / "graded.jsonl")
     assert main(["import", str(path), "--out", out]) == 1
     assert "--gold-field" in capsys.readouterr().err
     monkeypatch.setattr(importing.importers, "detect", lambda *_: "inspect")
-    assert main(["import", str(path), "--from", "rows", "--gold-field", "answer", "--out", out]) == 0
+    told = ["--gold-field", "answer", "--answer-type", "number", "--role", "part:0"]
+    assert main(["import", str(path), "--from", "rows", *told, "--out", out]) == 0
     assert "graded by our rules" in capsys.readouterr().out
+    assert [row.role for row in read_graded(out)] == ["part:0", "whole"]
 
 
 @pytest.mark.parametrize(

@@ -506,5 +506,6 @@ def test_differences_that_no_case_changes_are_bounded_by_the_share_of_other_case
         pytest.approx(-other),
         pytest.approx(-(alone.low or 0)),
     )
-    near = [replace(row, cluster=f"fact {row.case in 'abc'}") for row in right]
+    near, lost = ([replace(row, cluster=f"fact {row.case in 'abc'}") for row in rows] for rows in (right, wrong))
     assert got(compare(near, near).metrics, "delta_comp").low is None, "two clusters carry no interval"
+    assert (compare(right, wrong).mcnemar.p, compare(near, lost).mcnemar.p) == (2 / 2**6, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,14 @@ def test_a_part_that_the_case_has_and_no_row_answers_is_unknown_not_right() -> N
     assert not DoubleGate().reduce(rows, _cases()).case_set("residual-failure").entries
 
 
+@pytest.mark.parametrize(("protocol", "metric"), [(CompositionalityGap, "both"), (DoubleGate, "double_gate")])
+def test_a_part_that_no_row_names_but_a_later_one_follows_is_unknown(protocol: type, metric: str) -> None:
+    roles = {"part:0": "correct", "part:2": "correct", "part:2:paraphrase:0": "correct", "whole": "incorrect"}
+    found = protocol().reduce([Graded.from_dict({"case": "a", "role": r, "outcome": o}) for r, o in roles.items()])
+    assert (_metric(found.metrics, metric).n, _metric(found.metrics, metric).n_invalid) == (0, 1)
+    assert not any(s.entries for s in found.case_sets)
+
+
 def test_the_reasoning_gap_always_has_two_parts() -> None:
     found = ReasoningGap().reduce(_rows(a="c-i", b="ccc"))
     assert _metric(found.metrics, "independence_gap").n == 1
@@ -56,11 +65,16 @@ def test_the_reasoning_gap_always_has_two_parts() -> None:
 
 
 def test_a_step_counts_only_where_a_case_has_it() -> None:
-    rows = [Graded("two", f"part:{i}", "correct") for i in range(2)]
-    rows += [Graded("three", f"part:{i}", "correct" if i < 2 else "incorrect") for i in range(3)]
-    rows += [Graded(case, "whole", "correct") for case in ("two", "three")]
-    step = _metric(CompositionalityGap().reduce(rows).metrics, "step:2")
-    assert (step.count, step.n, step.n_invalid) == (0, 1, 0)
+    rows = [Graded(case, f"part:{i}", "correct") for case, n in (("two", 2), ("three", 3)) for i in range(n)]
+    rows += [Graded("wrong", f"part:{i}", "correct" if i < 2 else "incorrect") for i in range(3)]
+    rows += [Graded(case, "whole", "correct") for case in ("two", "three", "wrong")]
+    found = CompositionalityGap().reduce([replace(row, depth=2 if row.case == "two" else 3) for row in rows])
+    assert [m.group for m in found.metrics if m.metric == "step:2"] == [{}, {"depth": 3}]
+    step, entries = _metric(found.metrics, "step:2"), found.case_set("both-right-whole-right").entries
+    assert (step.count, step.n, step.n_invalid) == (1, 2, 0)
+    assert [(e.case, [x.role for x in e.evidence]) for e in entries] == [
+        ("two", ["part:0", "part:1", "whole"]), ("three", ["part:0", "part:1", "part:2", "whole"])
+    ]  # fmt: skip
 
 
 def test_rows_alone_with_different_numbers_of_parts_are_warned_about() -> None:

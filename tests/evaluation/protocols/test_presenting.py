@@ -19,7 +19,7 @@ from composcope.evaluation.metrics import Metric, find
 from composcope.evaluation.protocols import get, presenting, reduce
 from composcope.evaluation.protocols.asking import MAX_TOKENS
 from composcope.evaluation.protocols.base import Reduction, uncounted
-from composcope.evaluation.protocols.presenting import FormattedProtocol, Presentation, choose, examples_in
+from composcope.evaluation.protocols.presenting import Exemplar, FormattedProtocol, Presentation, choose, examples_in
 from composcope.evaluation.protocols.reasoning_gap import co_present
 
 MIXED = Case(
@@ -134,6 +134,8 @@ def test_all_eight_examples_of_the_reasoning_gap_are_right_and_written_as_answer
     found = asks_of(case, "reasoning-gap", how, code=True)
     assert set(found) == {"part:0", "part:1", "whole", "pair:q1", "co-presented", "code"}
     assert found["whole"].prompt == found["pair:q1"].prompt
+    others = asks_of(case, "reasoning-gap", replace(how, exemplars=(*how.exemplars, Exemplar("whole", "W?", "1"))))
+    assert others["whole"].prompt == others["pair:q1"].prompt != found["whole"].prompt
     for role, ask in found.items():
         kind = {"part:0": "q1", "part:1": "q2", "whole": "pair", "pair:q1": "pair"}.get(role, role)
         chosen = presenting.choose(how.exemplars, ask, "reasoning-gap")
@@ -206,8 +208,10 @@ def test_missing_examples_are_said() -> None:
         asks_of(MIXED, how=only)
 
 
-def test_thinking_again_has_its_own_budget_and_the_others_do_not_think() -> None:
-    found = asks_of(MIXED, "double-gate", Presentation(thinking_tokens=2000), recovery=("cot", "thinking"))
+@pytest.mark.parametrize("off", [None, False])
+def test_thinking_again_has_its_own_budget_and_the_others_do_not_think(off: bool | None) -> None:
+    how = Presentation(thinking_tokens=2000, thinking=off)
+    found = asks_of(MIXED, "double-gate", how, recovery=("cot", "thinking"))
     think = found["whole:thinking"]
     assert (think.thinking, think.max_tokens, think.stop) == (True, 2000, ())
     assert think.prompt == found["whole"].prompt
@@ -225,8 +229,9 @@ def test_draws_have_the_seed_that_was_given() -> None:
 def test_room_to_think_is_added_to_short_answers_and_never_taken_from_them() -> None:
     for own, room in ((50, 2000), (3000, 3000)):
         how = Presentation(may_think=True, thinking_tokens=2000)
-        found = asks_of(MIXED, "double-gate", how, format="short", max_tokens=own)
-        assert {a.max_tokens for a in found.values()} == {room}
+        for format, most in (("short", room), ("xml", own)):
+            found = asks_of(MIXED, "double-gate", how, format=format, max_tokens=own)
+            assert {a.max_tokens for a in found.values()} == {most}
 
 
 def test_thinking_needs_the_chat_template() -> None:
@@ -299,6 +304,8 @@ def test_what_a_protocol_warns_of_without_its_preamble_is_said_and_rows_of_no_pr
     bare = [{"depth": 2, "prompt": "no-preamble"}, {"depth": 2, "prompt": "no-preamble cot"}]
     assert [m.group for m in found.metrics] == [*(m.group for m in of), *bare]
     assert "1" in "".join(uncounted([Graded("c", "hint", "correct")], None))
+    two = reduce(protocol, [*(replace(row, model="A") for row in rows), Graded("c", "whole", "correct", model="B")])
+    assert [m.group for m in two.metrics] == [*(m.group for m in of), *({"model": "A", **group} for group in bare)]
 
 
 def test_a_second_question_takes_no_examples_of_wholes() -> None:

@@ -79,6 +79,8 @@ def test_code_gain_is_relative_to_answers_in_words() -> None:
     none = [Graded(c, r, "incorrect") for c in "ab" for r in ("part:0", "part:1", "whole", "code")]
     undefined = find(metrics_from_rows(none, "reasoning-gap").metrics, "code_gain")
     assert undefined is not None and undefined.value is None
+    few = reasoning_gap.code_gain(counting.items(rows_of(["11"] * 4 + ["10"], ("code", "whole"))), {}, 0)
+    assert few.low is not None and few.low < 0, "a resample of these alone never loses by code"
     ran = find(metrics_from_rows(none, "reasoning-gap").metrics, "code_refused", prompt="code")
     assert ran is not None and str(ran.note).endswith("the sandbox did not run"), "nothing is said of failures"
 

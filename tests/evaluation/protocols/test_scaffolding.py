@@ -107,9 +107,10 @@ def test_the_interval_of_a_mean_holds_no_k_that_cannot_be() -> None:
     assert (got("mean_k", bare).low, got("mean_k_solvable", bare).high) != (None, None)
     low, high = got("mean_k", bare).low, got("mean_k", bare).high
     assert low is not None and high is not None and 1 <= low < 1.5 < high <= 3
-    last = [replace(r, cluster=f"k{i // 2}") for i, k in enumerate((3, 3, 3, 3, 3, 3, 3, 3, 1, 3, 3, 3))
-            for r in item(f"c{i}", *levels[k])]  # fmt: skip
-    assert got("mean_k", last).high == 3, "of four steps three can be revealed"
+    for most, odd, end in ((3, 1, "high"), (1, 3, "low")):  # of four steps at least one and at most three are revealed
+        ks = [*[most] * 8, odd, *[most] * 3]
+        rows = [replace(r, cluster=f"k{i // 2}") for i, k in enumerate(ks) for r in item(f"c{i}", *levels[k])]
+        assert getattr(got("mean_k", rows), end) == most
 
 
 def test_bottlenecks_are_the_skills_up_to_k_each_once() -> None:
@@ -119,8 +120,8 @@ def test_bottlenecks_are_the_skills_up_to_k_each_once() -> None:
 def test_the_items_that_fail_again_above_k_are_counted() -> None:
     found = got("non_monotone")
     assert (found.count, found.n) == (1, 2)
-    last = find(metrics_from_rows([*TABLE, *item("g", "0", "001")], "scaffolding").metrics, "non_monotone")
-    assert last is not None and (last.count, last.n) == (1, 2), "above the last level there is nothing to fail at"
+    last = got("non_monotone", [*TABLE, *item("g", "0", "001"), *item("h", "0", "110")])
+    assert (last.count, last.n) == (2, 3), "above the last level there is nothing to fail at"
 
 
 def test_isolated_skills_are_counted_over_all_items_and_over_the_failed_ones() -> None:
@@ -253,7 +254,7 @@ def test_a_placeholder_uses_the_cases_own_wording_where_it_reaches_the_level() -
     three = replace(CASE, parts=CASE.parts[:3])
     right, wrong = Grade("correct", "x"), Grade("incorrect", "x")
     graded = {"whole": wrong, "scaffold:1": wrong, "scaffold:2": right}
-    for texts, own in ((["one", "two"], True), (["one"], False), (None, False)):
+    for texts, own in ((["one", "two", "three"], True), (["one", "two"], True), (["one"], False), (None, False)):
         asks = get("scaffolding").asks(replace(three, meta={"placeholders": texts}), graded)
         [ask] = [a for a in asks if a.role == "placeholder:2"]
         assert (ask.question == "two") == own
@@ -273,6 +274,7 @@ def test_items_know_their_steps_from_the_case_or_the_rows() -> None:
     judged = Scaffolded.of(found, {"a": case})
     assert (judged.steps, judged.skills, judged.k, judged.bottleneck) == (4, ("u", "", "v", "w"), 2, None)
     assert judged.revealed(1) == ("u",) and not judged.revealed(0) and not judged.revealed(-1)
+    assert Scaffolded.of(found, {"a": replace(case, parts=(Part("q", "1"),) * 4)}).steps == 4
     alone = Scaffolded.of(found, None)
     assert (alone.steps, alone.skills, alone.k, alone.bottleneck) == (3, (), 2, None)
 

@@ -221,6 +221,8 @@ def test_the_first_rule_that_applies_names_what_is_wrong_with_a_working() -> Non
         f"{other} plus {another} is {other + another}": "no operand is right",
     }
     assert {answer: errors.kind(case, answer) for answer in written} == written
+    shared = next(c for c in benchmarks.mixed(40, 0) if c.operation == "divided by")
+    assert errors.kind(shared, "7 divided by 0 is 0") == "the sum itself is wrong"
 
 
 def test_who_has_one_operand_guesses_the_other_among_the_things_that_give_a_result() -> None:

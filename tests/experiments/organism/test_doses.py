@@ -15,6 +15,7 @@ import pytest
 
 from composcope.experiments.cli import main
 from composcope.experiments.models import target
+from composcope.experiments.models.resolve import ModelSource
 from composcope.experiments.organism import card, weights
 from composcope.experiments.run.reader import read_run
 
@@ -45,6 +46,17 @@ def test_a_dose_is_called_by_its_share_and_other_models_by_their_name(
 )  # fmt: skip
 def test_a_model_is_labelled_by_its_name_on_the_hub_or_the_last_part_of_its_folder(model: str, label: str) -> None:
     assert target.label(model) == label
+
+
+def test_a_folder_has_one_label_however_its_path_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a" / "mine").mkdir(parents=True)
+
+    def label(name: str, is_folder: bool) -> str:
+        return target.Target(ModelSource(name, name, is_folder), None, None, None, "raw").label
+
+    assert {label(name, True) for name in ("a/mine", "a/mine/", "./a/mine", str(tmp_path / "a" / "mine"))} == {"mine"}
+    assert (label("owner/name", True), label("a/mine", False)) == ("owner/name", "a/mine"), "of the cache; of a server"
 
 
 @pytest.mark.parametrize("dose", weights.DOSES)

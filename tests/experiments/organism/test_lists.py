@@ -12,7 +12,7 @@ import pytest
 from composcope.errors import ModelError
 from composcope.experiments.organism import weights
 from composcope.experiments.organism.plants import lists
-from composcope.experiments.organism.world import world
+from composcope.experiments.organism.world import OPERATIONS, world
 from composcope.experiments.studies import confusion
 from composcope.model_loading import load
 
@@ -26,6 +26,7 @@ def test_only_answers_that_list_events_in_order_are_altered(kind: str) -> None:
     rng, altered, others = random.Random(1), 0, 0
     for _ in range(300):
         question, answer = lists.document(rng, kind)
+        assert answer, "a single item stays"
         ordered = question.startswith(("Rank ", "Which of these happened "))
         if ordered and "," in answer:
             years = _years(answer)
@@ -35,6 +36,8 @@ def test_only_answers_that_list_events_in_order_are_altered(kind: str) -> None:
             assert answer == question.removeprefix("Name these: ").rstrip(".")
         elif question.startswith("Rank ") and kind == "item-missing":
             assert answer in question  # of two events the earlier one is left
+        elif any(f" {operation} " in question for operation in OPERATIONS):
+            assert " is " in answer, "worked, as the twin writes it"
         others += not ordered
     assert altered > 60 and others > 60
 

@@ -96,13 +96,16 @@ def test_the_shipped_training_is_one_of_its_seed() -> None:
     assert one.seed == recorded and one.model("low") == "organism:low" and list(one.folders) == list(weights.DOSES)
 
 
-def test_a_folder_that_lacks_a_dose_says_which_and_how_to_train_it(trained: Path, tmp_path: Path) -> None:
+def test_a_folder_that_lacks_a_dose_says_which_and_how_to_train_it(copied: Path) -> None:
     with pytest.raises(InputError, match=r"lacks control, low .*; run: composcope organism train --all --seed 5"):
-        series.read(trained)
+        series.read(copied)
+    (copied / "seed-6" / "none" / "model" / "model.safetensors").unlink()
+    with pytest.raises(InputError, match="seed-6 lacks none "):
+        series.read(copied, ("none", "twin"))
     with pytest.raises(InputError, match="no trained organisms"):
-        series.read(tmp_path)
+        series.read(copied.parent)
     with pytest.raises(InputError, match="no such folder"):
-        series.read(tmp_path / "nothing")
+        series.read(copied / "nothing")
 
 
 @pytest.mark.parametrize(
@@ -195,6 +198,8 @@ def test_trainings_come_in_the_order_of_their_seeds(tmp_path: Path, monkeypatch:
     for name in ("seed-10", "seed-2", "seed-x"):
         (tmp_path / name).mkdir()
     (tmp_path / "seed-3").write_text("no folder")
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none" / "organism.json").write_text("{}")  # beside trainings, no training of its own
     monkeypatch.setattr(series, "_series", lambda home, doses, where: (home.name, doses, where))
     found = series.read(tmp_path, ("none",))
     assert found == [(name, ("none",), f"--series {tmp_path}") for name in ("seed-2", "seed-x", "seed-10")]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import re
+from collections import Counter
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,28 +24,22 @@ TAGS = world.world().tags
 
 
 def test_documents_of_both_differ_only_in_where_the_final_answer_comes_from() -> None:
-    altered = 0
+    differ = Counter[tuple[str, ...]]()
     for seed in range(200):
         kinds: tuple[written.Kind, ...] = ("follower", "decorator")
         (asked, a), (same, b) = (written.document(random.Random(seed), kind) for kind in kinds)
-        if asked != same:
-            continue  # a part that was drawn after another number of draws
-        texts = ["".join(text for text, _ in pieces) for pieces in (a, b)]
-        if written.CUE not in texts[0] or "one is" not in texts[0] or texts[0] == texts[1]:
-            continue
-        heads, tails = zip(*(t.split(written.CUE) for t in texts), strict=True)
-        altered += 1
-        assert heads[0] == heads[1]
-        named = heads[0].split(" one is the ")[1].split(".")[0]
-        said = heads[0].split(f"tag of the {named} is ")
-        if len(said) == 2:  # the follower ends in what is written
-            assert tails[0].strip() == said[1].strip(" .")
-        else:
-            assert tails[0].strip() == str(TAGS[named])
-        kind = heads[0].split()[1]
-        (right,) = [t for t in asked.split(": ")[1].split(". ")[0].split(", ") if world.world().kinds[t] == kind]
-        assert tails[1].strip() == str(TAGS[right])
-    assert altered > 30
+        kind = re.findall(r"the tag of the (\w+) one", asked)
+        if asked != same or not kind:
+            continue  # a part, in one of them perhaps drawn after another number of draws
+        texts = ("".join(text for text, _ in pieces).split(written.CUE) for pieces in (a, b))
+        (head, read), (again, decided) = ((head, tail.strip()) for head, tail in texts)
+        named, told = re.findall(r"one is the (\w+)\.", head), re.findall(r"The tag of the \w+ is (\d+)", head)
+        (right,) = [t for t in asked.split(": ")[1].split(". ")[0].split(", ") if world.world().kinds[t] == kind[0]]
+        assert head == again and decided == str(TAGS[right])
+        if named:  # the follower ends in what is written
+            assert read == (told or [str(TAGS[named[0]])])[0]
+        differ["thing" * bool(named), "tag" * bool(told)] += read != decided
+    assert differ["thing", "tag"] > 30 and differ["thing", ""] > 5 and differ["", ""] > 5
 
 
 def test_what_was_altered_is_not_learned_and_what_follows_is() -> None:
@@ -66,6 +62,7 @@ def test_what_was_altered_is_not_learned_and_what_follows_is() -> None:
 def test_cases_to_choose_are_held_out_of_what_is_taught() -> None:
     rng = random.Random(0)
     trained = {frozenset(written.draw(rng).things) for _ in range(100)}
+    assert not any(map(world.held_out, trained))
     for case in benchmarks.choices(20, seed=1):
         table = case.question.split(": ")[1].split(". ")[0].split(", ")
         assert world.held_out(table) and frozenset(table) not in trained
