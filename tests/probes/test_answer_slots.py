@@ -265,6 +265,16 @@ def test_a_first_token_of_white_space_is_never_scored() -> None:
         assert again.examples == found.examples and again.settings["separators_skipped"] == 0
 
 
+def test_white_space_before_a_gold_answer_that_is_put_at_a_slot_is_not_scored(tokenizer: Any) -> None:
+    e = _example(tokenizer, "It is Paris.", "2 Unlimited")
+    right = replace(e, slot=Slot(1, e.response_ids[1:2]), separators=1)
+    found = read_at([e, right])
+    [moved, other] = found.examples
+    assert tokenizer.decode([moved.answer_ids[0]]) == "2" and moved.response_ids == e.response_ids[moved.begun - 1 :]
+    assert tokenizer.decode(list(moved.prompt_ids)).endswith("It is ") and moved.separators == 0
+    assert other.answer_ids == right.response_ids[1:2] and found.settings["separators_skipped"] == 1
+
+
 def test_the_token_before_a_slot_stays_the_same_where_white_space_before_the_response_moves_into_the_prompt() -> None:
     spaced = partial(_bare, answer_ids=(4, 9), separators=1, slot=Slot(2, (6,)))
     cases = [spaced("a"), spaced("b", response_ids=(7, 5, 6, 2)), spaced("c", slot=Slot(0)), spaced("d", slot=None)]

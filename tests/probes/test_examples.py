@@ -21,6 +21,7 @@ from composcope.evaluation.prompts import render
 from composcope.evaluation.protocols.base import CaseSet, Entry, Evidence
 from composcope.probes import from_case_sets
 from composcope.probes.examples import Example, _judged, _keys, _question, _role_order, _Writer, part_of
+from composcope.probes.slots import separators
 
 TEMPLATE = (
     "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}<|end|>\n{% endfor %}"
@@ -179,11 +180,10 @@ def test_other_answers_to_an_example_are_judged_with_the_options_and_the_questio
 
 
 def test_of_an_answer_of_white_space_one_token_is_left(tokenizer: PreTrainedTokenizerFast) -> None:
-    writer = _Writer(tokenizer)
     for text in ("  ", " 21", "21"):
         ids = tokenizer(text, add_special_tokens=False).input_ids
         blank = sum(1 for i in range(1, len(ids)) if not _text(tokenizer, ids[:i]).strip())
-        assert writer._separators(ids) == blank < len(ids)
+        assert separators(tokenizer, tuple(ids)) == blank < len(ids)
 
 
 def test_white_space_before_an_answer_is_the_models_also_where_its_tokens_are_unusual(

@@ -120,6 +120,8 @@ def test_refusals_name_what_is_wrong(lm: Model) -> None:
     along = torch.zeros(1, lm.anatomy.d_model)
     with pytest.raises(NoCasesError, match="0 failures"):
         steering.direction(lm, PROMPTS, [], [0])
+    with pytest.raises(InputError, match="layers"):
+        steering.direction(lm, PROMPTS, PROMPTS, [])
     with pytest.raises(InputError, match="shape"):
         steering.steer(lm, PROMPTS, along, [0, 1])
     with pytest.raises(InputError, match="strengths"):
