@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ...hooks.model import Model
 from ...terminal import Bar, no_bar, stage
-from ..contrast import adjust, between
+from ..contrast import between
 from ..examples import Example
 from ..matching import Matched
 from ..result import ProbeResult, Row
@@ -113,7 +113,7 @@ def _unpaired(values: Values[float], seed: int) -> list[Row]:
             if all(sides.values()):
                 row = between(sides, quantity=name, test="welch", seed=seed).table[-1]
                 rows.append({**row, "kind": f"{a} - {b}", "group": group})
-    return adjust(rows, f"{name}: kinds")
+    return rows
 
 
 def _length_matched(
