@@ -116,7 +116,8 @@ def test_steps_cap_makes_responses_of_different_length_comparable(lm: Model) -> 
     swapped = lookback.over_examples(lm, [e], steps=2, form="sum").table
     summed = lookback.ratios(lm, [e.prompt_ids], [e.response_ids[:2]], 2, form="sum")[0]
     for name, ratio in (("lookback_ratio", summed), ("lookback_ratio_mean", want)):
-        assert [r["value"] for r in swapped if r["quantity"] == name] == [pytest.approx(float(ratio.nanmean()), abs=1e-6)]
+        [value] = [r["value"] for r in swapped if r["quantity"] == name]
+        assert value == pytest.approx(float(ratio.nanmean()), abs=1e-6)
 
 
 def test_steps_without_anything_new_are_counted_and_said(lm: Model) -> None:
