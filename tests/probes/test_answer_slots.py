@@ -337,11 +337,13 @@ def test_pairs_read_after_different_tokens_and_answers_that_begin_alike_are_coun
     assert collisions([((1, 2), (1, 3)), ((1, 2), (1, 2)), ((1,), (1,)), ((1,), (2,)), ((1,), (1, 4))]) == 2
 
 
+@pytest.mark.parametrize("sharing", ["fs", "f", "s"])
 @pytest.mark.parametrize(("families", "known"), [("aabbcc", False), ("aabbccddee", True)])
 def test_pairs_within_families_share_them_where_it_is_counted_after_which_token_they_are_read(
-    families: str, known: bool
+    families: str, known: bool, sharing: str
 ) -> None:
-    examples = [_short(f"{side}{i}", cluster=f) for side in "fs" for i, f in enumerate(families)]
+    examples = [_short(f"{side}{i}", cluster=f if side in sharing else None)
+                for side in "fs" for i, f in enumerate(families)]  # fmt: skip
     [row] = preceding_row(examples, [(f"f{i}", f"s{i}") for i in range(len(families))])
     high = 1 - 0.025 ** (1 / 5) if known else math.nan
     assert (row["value"], row["high"]) == (0, pytest.approx(high, nan_ok=True))
