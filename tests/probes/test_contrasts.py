@@ -428,6 +428,8 @@ def test_cosines_of_too_few_clusters_have_no_interval_and_of_crossing_facts_take
     assert first["n_cases"] < crossed["n"] and 2 * first["n"] == first["n_cases"] * (first["n_cases"] - 1)
     mixed = trajectory.separation_rows("cosine", _cosines(4), 2, ["a", "b", "a", "b"], permutations=50)[-1]
     assert np.isnan(mixed["p"]) and "too few ways" in mixed["test"]
+    whole = trajectory.separation_rows("cosine", _cosines(10), 4, [i // 2 for i in range(10)], permutations=50)[-1]
+    assert np.isnan(whole["p"]) and "too few ways" in whole["test"], "two of five clusters, not four of ten cases"
     one = trajectory.separation_rows("cosine", _cosines(10), 2, [*"aaaaaaaabc"], permutations=50)[-1]
     assert np.isnan([one["value"], one["p"], one["p_map"]]).all() and "no pair that shares nothing" in one["test"]
 
