@@ -149,7 +149,8 @@ def test_refusals_name_what_is_wrong(lm: Model) -> None:
         steering.steer(lm, PROMPTS, along, [99])
     with pytest.raises(InputError, match="lowest first"):  # a direction would go in at another layer
         steering.steer(lm, PROMPTS, along.expand(2, -1), [1, 0])
-    with pytest.raises(InputError, match="names of controls"):
-        steering.patch(lm, PROMPTS, {"noise": PROMPTS}, [0])
+    for control in ("noise", "none"):
+        with pytest.raises(InputError, match="names of controls"):
+            steering.patch(lm, PROMPTS, {control: PROMPTS}, [0])
     with pytest.raises(InputError, match="one donor per recipient"):
         steering.patch(lm, PROMPTS, {"donor": PROMPTS[:1]}, [0])
