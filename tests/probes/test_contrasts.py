@@ -264,6 +264,8 @@ def test_map_test_finds_the_planted_cell_and_no_other() -> None:
     assert found.statistic[2, 3] == pytest.approx(
         stats.ttest_ind(first[:, 2, 3], second[:, 2, 3], equal_var=False).statistic
     )
+    others = np.delete(np.abs(found.statistic), 2 * 5 + 3)
+    assert contrast.map_test(first, second, seed=1, level=0.05).threshold < others.max() < found.threshold
     paired = contrast.map_test(first, second, paired=True, seed=1)
     assert np.argwhere(paired.p < 0.05).tolist() == [[2, 3]]
     assert paired.statistic[2, 3] == pytest.approx(stats.ttest_rel(first[:, 2, 3], second[:, 2, 3]).statistic)
