@@ -22,7 +22,7 @@ from ..evaluation.engines.base import THINKING_OPENED, think
 from ..evaluation.engines.text import unended, verbatim
 from ..evaluation.grading import grade
 from ..evaluation.protocols.presenting import examples_in
-from .slots import AT_ONCE, Exchange, Said, Slot, in_worked_form, locate
+from .slots import AT_ONCE, Exchange, Said, Slot, in_worked_form, locate, separators
 
 if TYPE_CHECKING:
     from ..evaluation.protocols.base import CaseSet, Evidence
@@ -233,7 +233,7 @@ class _Writer:
             crossed=case.crossed,
             few_shot_span=self._few_shot_span(ask, text, prompt_ids, where), gold=gold,
             slot=self._slot(source, Exchange(ask, response, text, question), gold, said),
-            separators=self._separators(answer_ids),
+            separators=separators(self.tokenizer, answer_ids),
         )  # fmt: skip
 
     def _slot(self, source: Case | Part, asked: Exchange, gold: Gold, said: Said | None) -> Slot | None:
@@ -250,13 +250,6 @@ class _Writer:
             said = graded.outcome, graded.answer
         found = locate(self.tokenizer, lambda text: self._encode(text, asked.ask), asked, said)
         return AT_ONCE if worked and found is not None and found.offset == 0 else found
-
-    def _separators(self, answer: Ids) -> int:
-        """First tokens of an answer that are only white space; at least one token is left."""
-        n = 0
-        while n < len(answer) - 1 and not self.tokenizer.decode([answer[n]]).strip():
-            n += 1
-        return n
 
     def _encode(self, text: str, ask: Ask) -> Ids:
         # A chat template writes its special tokens itself.

@@ -15,7 +15,7 @@ from ..evaluation.dependence import names_of
 from ..evaluation.statistics import rate_interval, share
 from .examples import Example
 from .result import Row
-from .slots import AT_ONCE
+from .slots import AT_ONCE, Slot
 
 Position = Literal["answer-slot", "prompt-end"]
 POSITIONS: tuple[Position, ...] = get_args(Position)
@@ -41,8 +41,9 @@ def read_at(examples: Sequence[Example], position: Position = "answer-slot") -> 
     """
     if position not in POSITIONS:
         raise InputError(f"position {position!r}: use {' or '.join(POSITIONS)}")
+    at_slots = [None if e.slot is None else _at_slot(e, e.slot) for e in examples]
     ends = [_past_separators(e) for e in examples]
-    slots = [_at_slot(e) for e in examples]
+    slots = [e and _past_separators(e) for e in at_slots]
     moved = ends if position == "prompt-end" else [m for m in slots if m is not None]
     if examples and not moved:
         raise NoCasesError(
@@ -52,7 +53,7 @@ def read_at(examples: Sequence[Example], position: Position = "answer-slot") -> 
     located = [(a, b) for a, b in zip(slots, ends, strict=True) if a is not None]
     same = sum(a.begun == b.begun for a, b in located)
     lost = [e for e in examples if e.slot is None]
-    skipped = sum(e.separators > 0 for e in examples)
+    skipped = sum(e.separators > 0 for e in (examples if position == "prompt-end" else at_slots) if e is not None)
     place = "the answer slot" if position == "answer-slot" else "the prompt's end"
     note = f"read at {place}; answer slot and prompt's end coincide in {same} of {len(located)} responses"
     warnings = []
@@ -71,15 +72,13 @@ def read_at(examples: Sequence[Example], position: Position = "answer-slot") -> 
     return ExamplesAtPosition(tuple(moved), note, settings, tuple(warnings))
 
 
-def _at_slot(e: Example) -> Example | None:
-    if e.slot is None:
-        return None
-    n, answer = e.slot.offset, e.slot.answer_ids
+def _at_slot(e: Example, slot: Slot) -> Example:
+    n, answer = slot.offset, slot.answer_ids
     moved = replace(
         e, prompt_ids=(*e.prompt_ids, *e.response_ids[:n]), response_ids=e.response_ids[n:],
         cue_tokens=e.cue_tokens + n, begun=e.begun + n, slot=AT_ONCE,
     )  # fmt: skip
-    return _past_separators(moved if answer is None else replace(moved, answer_ids=answer, separators=0))
+    return moved if answer is None else replace(moved, answer_ids=answer, separators=slot.separators)
 
 
 def _past_separators(e: Example) -> Example:

@@ -159,7 +159,7 @@ def key_spans(question: Span, end: int, most: int = KEYS) -> list[Span]:
     if end <= most:
         return [(i, i + 1) for i in range(end)]
     single = end - question[0]
-    size = -(-question[0] // max(1, most - single))
+    size = max(1, -(-question[0] // max(1, most - single)))  # nothing stands before the question of a raw prompt
     merged = [(i, min(i + size, question[0])) for i in range(0, question[0], size)]
     return merged + [(i, i + 1) for i in range(question[0], end)]
 

@@ -31,6 +31,8 @@ class Slot:
     """Response tokens before the one that begins the answer."""
     answer_ids: Ids | None = None
     """The answer as it is scored there: as written if it was right, otherwise the gold answer; None: ``answer_ids``."""
+    separators: int = 0
+    """First tokens of this answer that are white space alone."""
 
 
 AT_ONCE = Slot(0)
@@ -86,7 +88,17 @@ def locate(tokenizer: Any, encode: Callable[[str], Ids], asked: Exchange, said: 
     fed = (*(response.prompt_ids or ()), *ids[: found.first])
     written = continued(encode, asked.prompt + whole[: found.characters], fed, lead + ask.gold)
     back = verbatim(tokenizer, written)
-    return Slot(found.first, written) if "".join(back.split()) == "".join((lead + ask.gold).split()) else None
+    if "".join(back.split()) != "".join((lead + ask.gold).split()):
+        return None
+    return Slot(found.first, written, separators(tokenizer, written))
+
+
+def separators(tokenizer: Any, answer: Ids) -> int:
+    """First tokens of an answer that are only white space; at least one token is left."""
+    n = 0
+    while n < len(answer) - 1 and not tokenizer.decode([answer[n]]).strip():
+        n += 1
+    return n
 
 
 def token_span(tokenizer: Any, ids: Sequence[int], span: Span, kept: Mapping[int, str] | None = None) -> Tokens | None:

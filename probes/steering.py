@@ -45,11 +45,12 @@ def direction(
 ) -> Float[Tensor, "layer d_model"]:
     """Mean success minus mean failure state at the prompt's end, in float32.
 
-    Raises ``NoCasesError`` without both groups.
+    Raises ``NoCasesError`` without both groups, ``InputError`` without layers and for those that the model lacks.
     """
     if not successes or not failures:
         raise NoCasesError(f"{len(successes)} successes and {len(failures)} failures; a direction needs both")
-    means = [prompt_end_states(lm, prompts, layers).float().mean(0) for prompts in (successes, failures)]
+    chosen = chosen_layers(lm, layers)
+    means = [prompt_end_states(lm, prompts, chosen).float().mean(0) for prompts in (successes, failures)]
     return means[0] - means[1]
 
 

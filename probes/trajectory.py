@@ -24,7 +24,7 @@ from torch import Tensor
 
 from ..errors import InputError, NoCasesError
 from ..evaluation import dependence
-from ..hooks.capture import Captured, Request, capture, check_last, id_rows
+from ..hooks.capture import Request, capture, check_last, id_rows
 from ..hooks.model import Model
 from ..terminal import Bar, no_bar, stage
 from .effects import NO_SPREAD
@@ -38,11 +38,6 @@ from .verdicts import corrected
 
 Alignment = Literal["predictive", "token"]
 Ids = Sequence[int]
-
-
-def _states(captured: Captured) -> Float[Tensor, "layer pos d_model"]:
-    assert captured.states is not None
-    return captured.states.double().cpu()
 
 
 def prompt_end_states(
@@ -61,7 +56,8 @@ def _capture(
 ) -> Iterator[tuple[int, Tensor]]:
     """States of each request, layer pos d_model, float64."""
     for i, got in capture(lm, requests, max_tokens=max_tokens, notes=notes):
-        yield i, _states(got)
+        assert got.states is not None
+        yield i, got.states.double().cpu()
 
 
 def cosine_matrix(states: Float[Tensor, "n layer d_model"], centered: bool = False) -> Float[Tensor, "layer n n"]:

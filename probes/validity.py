@@ -96,7 +96,7 @@ def membership_auroc(
 
 def model_auroc(
     higher: ArrayLike, lower: ArrayLike, *, names: tuple[str, str] = ("twin", "control"), expected: str = "increasing",
-    quantity: str = "score", clusters: ClusterPair = (None, None), seed: int = 0,
+    quantity: str = "score", clusters: ClusterPair = (None, None),
 ) -> ProbeResult:  # fmt: skip
     """Does the score tell two models apart, one number per case from each? AUROC, without a p: two are two trainings.
 
@@ -107,7 +107,7 @@ def model_auroc(
         raise InputError(f"expected is {expected!r}; use 'increasing' or 'decreasing'")
     sides = ((names[0], higher, clusters[0]), (names[1], lower, clusters[1]))
     (first, a, near), (second, b, far) = sides if expected == "increasing" else sides[::-1]
-    return _two_sided_auroc(first, second, a, b, quantity, (near, far), 0, seed)
+    return _two_sided_auroc(first, second, a, b, quantity, (near, far), 0, 0)
 
 
 def _two_sided_auroc(

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ...hooks.model import Model
 from ...terminal import Bar, no_bar, stage
-from ..contrast import adjust, between
+from ..contrast import between
 from ..examples import Example
 from ..matching import Matched
 from ..result import ProbeResult, Row
@@ -60,7 +60,7 @@ def over_examples(
     for name, values in scalars.items():
         rows += group_rows(name, [(examples[i], v) for i, v in values.items()], seed=seed)
         rows += matched_rows(name, examples, matched, lambda i, _, v=values: v.get(i, np.nan), seed=seed)
-    rows += _unpaired([(examples[i], v) for i, v in scalars.get("lookback_ratio", {}).items()], seed)
+    rows += _unpaired([(examples[i], v) for i, v in scalars.get("lookback_ratio", {}).items()])
     rows += _length_matched(examples, by_step, matched, seed)
     tensors, axes, map_rows = cell_maps(
         "ratio", "lookback_ratio_map", maps, ("layer", "head"), permutations=permutations, seed=seed
@@ -103,7 +103,7 @@ def _measure(
         yield i, {**found, "nan_steps": int(ratio[0, 0].isnan().sum()), "scalars": scalars}
 
 
-def _unpaired(values: Values[float], seed: int) -> list[Row]:
+def _unpaired(values: Values[float]) -> list[Row]:
     """Kinds against each other within a group, ignoring their pairing by case."""
     name, cells = "lookback_ratio_unpaired", by_case(values)
     rows: list[Row] = []
@@ -111,9 +111,9 @@ def _unpaired(values: Values[float], seed: int) -> list[Row]:
         for a, b in combinations(kinds_of([e for e, _ in values]), 2):
             sides = {kind: list(cells.get((kind, group), {}).values()) for kind in (a, b)}
             if all(sides.values()):
-                row = between(sides, quantity=name, test="welch", seed=seed).table[-1]
+                row = between(sides, quantity=name).table[-1]
                 rows.append({**row, "kind": f"{a} - {b}", "group": group})
-    return adjust(rows, f"{name}: kinds")
+    return rows
 
 
 def _length_matched(

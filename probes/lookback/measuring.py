@@ -290,7 +290,7 @@ class _BatchGenerator:
         """Run one forward pass and record the masses of every unfinished row's last query."""
         last = self.width - 1 + step
         windows = [
-            None if ended else Window(last, last + 1, tuple((a + pad if a else 0, b + pad) for a, b in lay.ranges))
+            None if ended else Window(last, last + 1, tuple((a + pad, b + pad) for a, b in lay.ranges))
             for ended, pad, lay in zip(done, self.pads, self.layouts, strict=True)
         ]
         positions = (self.mask.cumsum(-1) - 1).clamp(min=0)[:, -self.ids.shape[1] :]

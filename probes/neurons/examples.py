@@ -129,10 +129,11 @@ def over_examples(
 
 
 def key_neurons(lm: Model, examples: Sequence[Example], answer_tokens: int | None = 1) -> list[list[Neuron]]:
-    """Each example's key neurons for its gold answer, chosen with all the examples as the pool.
+    """Each example's key neurons for its gold answer after its prompt, chosen with all the examples as the pool.
 
     For comparing models on the same cases; ``over_examples`` has the tables, checks and warnings.
     """
+    examples = read_at(examples, "prompt-end").examples
     clusters = []
     for start in range(0, len(examples), POOL):
         some = examples[start : start + POOL]

@@ -265,6 +265,16 @@ def test_a_first_token_of_white_space_is_never_scored() -> None:
         assert again.examples == found.examples and again.settings["separators_skipped"] == 0
 
 
+def test_white_space_before_a_gold_answer_that_is_put_at_a_slot_is_not_scored(tokenizer: Any) -> None:
+    e = _example(tokenizer, "It is Paris.", "2 Unlimited")
+    right = replace(e, slot=Slot(1, e.response_ids[1:2]), separators=1)
+    found = read_at([e, right])
+    [moved, other] = found.examples
+    assert tokenizer.decode([moved.answer_ids[0]]) == "2" and moved.response_ids == e.response_ids[moved.begun - 1 :]
+    assert tokenizer.decode(list(moved.prompt_ids)).endswith("It is ") and moved.separators == 0
+    assert other.answer_ids == right.response_ids[1:2] and found.settings["separators_skipped"] == 1
+
+
 def test_the_token_before_a_slot_stays_the_same_where_white_space_before_the_response_moves_into_the_prompt() -> None:
     spaced = partial(_bare, answer_ids=(4, 9), separators=1, slot=Slot(2, (6,)))
     cases = [spaced("a"), spaced("b", response_ids=(7, 5, 6, 2)), spaced("c", slot=Slot(0)), spaced("d", slot=None)]
@@ -327,11 +337,13 @@ def test_pairs_read_after_different_tokens_and_answers_that_begin_alike_are_coun
     assert collisions([((1, 2), (1, 3)), ((1, 2), (1, 2)), ((1,), (1,)), ((1,), (2,)), ((1,), (1, 4))]) == 2
 
 
+@pytest.mark.parametrize("sharing", ["fs", "f", "s"])
 @pytest.mark.parametrize(("families", "known"), [("aabbcc", False), ("aabbccddee", True)])
 def test_pairs_within_families_share_them_where_it_is_counted_after_which_token_they_are_read(
-    families: str, known: bool
+    families: str, known: bool, sharing: str
 ) -> None:
-    examples = [_short(f"{side}{i}", cluster=f) for side in "fs" for i, f in enumerate(families)]
+    examples = [_short(f"{side}{i}", cluster=f if side in sharing else None)
+                for side in "fs" for i, f in enumerate(families)]  # fmt: skip
     [row] = preceding_row(examples, [(f"f{i}", f"s{i}") for i in range(len(families))])
     high = 1 - 0.025 ** (1 / 5) if known else math.nan
     assert (row["value"], row["high"]) == (0, pytest.approx(high, nan_ok=True))

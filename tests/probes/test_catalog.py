@@ -51,7 +51,7 @@ def test_silencing_hurts_where_the_whole_interval_lies_below_zero(
         ("unchanged_rate", "identity", (1.0, 0.99, 1.0), "no"),
         ("kl_from_donor", "positive", (0.0, None, 0.0009), "yes"),
         ("kl_from_donor", "positive", (0.0, 0.0011, 0.0), "no"),
-        ("flip_rate", "positive", (0.0, 0.5, None), "yes"),
+        ("flip_rate", "positive", (0.0, 0.5, 0.1, None), "yes"),
         ("flip_rate", "positive", (0.49, 0.4, 0.0), "cannot say"),
     ],
 )

@@ -264,6 +264,8 @@ def test_map_test_finds_the_planted_cell_and_no_other() -> None:
     assert found.statistic[2, 3] == pytest.approx(
         stats.ttest_ind(first[:, 2, 3], second[:, 2, 3], equal_var=False).statistic
     )
+    others = np.delete(np.abs(found.statistic), 2 * 5 + 3)
+    assert contrast.map_test(first, second, seed=1, level=0.05).threshold < others.max() < found.threshold
     paired = contrast.map_test(first, second, paired=True, seed=1)
     assert np.argwhere(paired.p < 0.05).tolist() == [[2, 3]]
     assert paired.statistic[2, 3] == pytest.approx(stats.ttest_rel(first[:, 2, 3], second[:, 2, 3]).statistic)
@@ -428,6 +430,8 @@ def test_cosines_of_too_few_clusters_have_no_interval_and_of_crossing_facts_take
     assert first["n_cases"] < crossed["n"] and 2 * first["n"] == first["n_cases"] * (first["n_cases"] - 1)
     mixed = trajectory.separation_rows("cosine", _cosines(4), 2, ["a", "b", "a", "b"], permutations=50)[-1]
     assert np.isnan(mixed["p"]) and "too few ways" in mixed["test"]
+    whole = trajectory.separation_rows("cosine", _cosines(10), 4, [i // 2 for i in range(10)], permutations=50)[-1]
+    assert np.isnan(whole["p"]) and "too few ways" in whole["test"], "two of five clusters, not four of ten cases"
     one = trajectory.separation_rows("cosine", _cosines(10), 2, [*"aaaaaaaabc"], permutations=50)[-1]
     assert np.isnan([one["value"], one["p"], one["p_map"]]).all() and "no pair that shares nothing" in one["test"]
 

@@ -21,6 +21,7 @@ from composcope.evaluation.prompts import render
 from composcope.evaluation.protocols.base import CaseSet, Entry, Evidence
 from composcope.probes import from_case_sets
 from composcope.probes.examples import Example, _judged, _keys, _question, _role_order, _Writer, part_of
+from composcope.probes.slots import separators
 
 TEMPLATE = (
     "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}<|end|>\n{% endfor %}"
@@ -84,7 +85,9 @@ def _sets(evidence: tuple[Evidence, ...] = ()) -> list[CaseSet]:
 
 
 def test_examples_carry_the_ids_as_fed_and_the_gold_answer_in_context(tokenizer: PreTrainedTokenizerFast) -> None:
-    asks, responses = _evaluated(tokenizer, _asks())
+    given = _asks()
+    again = replace(given[1], role="part:0:paraphrase:1", prompt=f"Say: {given[1].prompt}")  # of the double gate
+    asks, responses = _evaluated(tokenizer, [*given, again])
     got = from_case_sets(tokenizer, CASES, asks, responses, _sets())
     assert [(e.case, e.role, e.kind, e.group) for e in got] == [
         ("c3", "whole", "composition", "failure"),
@@ -179,11 +182,10 @@ def test_other_answers_to_an_example_are_judged_with_the_options_and_the_questio
 
 
 def test_of_an_answer_of_white_space_one_token_is_left(tokenizer: PreTrainedTokenizerFast) -> None:
-    writer = _Writer(tokenizer)
     for text in ("  ", " 21", "21"):
         ids = tokenizer(text, add_special_tokens=False).input_ids
         blank = sum(1 for i in range(1, len(ids)) if not _text(tokenizer, ids[:i]).strip())
-        assert writer._separators(ids) == blank < len(ids)
+        assert separators(tokenizer, tuple(ids)) == blank < len(ids)
 
 
 def test_white_space_before_an_answer_is_the_models_also_where_its_tokens_are_unusual(
@@ -193,6 +195,8 @@ def test_white_space_before_an_answer_is_the_models_also_where_its_tokens_are_un
     ids = tuple(tokenizer("A bag?", add_special_tokens=False).input_ids)
     response = Response("k", " \n 24", "stop", 3, 1, ids, (len(tokenizer) - 1,))
     assert _Writer(tokenizer)._separator(ask, "A bag?", ids, response) == " \n "
+    merged = _Writer(tokenizer)._answer_ids(ask, "A bag", ids, "24", response, "")  # the prompt's last token is another
+    assert merged == tuple(tokenizer(" \n 24", add_special_tokens=False).input_ids)
 
 
 def test_raw_prompts_take_the_models_own_separator_and_have_no_cue(tokenizer: PreTrainedTokenizerFast) -> None:

@@ -63,6 +63,10 @@ def test_a_response_ends_with_its_end_token_while_others_go_on() -> None:
         assert a == (b[: b.index(end) + 1] if end in b else b)
         assert m.context.shape[-1] == len(a)
     assert len(got.responses[0]) <= 3
+    [own] = lm.eos_ids
+    for ends, said in ((None, [own]), ((), [own, own])):
+        found = lookback.generate(lm, PROMPTS[:1], 2, eos=ends, pick=lambda logits: torch.full((len(logits),), own))
+        assert found.responses == [said], "without end tokens the model's own end nothing"
 
 
 def test_tokens_may_be_chosen_otherwise_and_the_masses_belong_to_them() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -358,6 +359,9 @@ def test_key_neurons_of_examples_do_not_depend_on_how_many_are_attributed_to_tog
     monkeypatch.setattr(of_examples, "POOL", 2)
     assert of_examples.key_neurons(lm, some, None) == neurons.select(both).neurons
     assert of_examples.key_neurons(lm, some) == neurons.select(first).neurons
+    spaced = [replace(e, prompt_ids=e.prompt_ids[:-1], answer_ids=(e.prompt_ids[-1], *e.answer_ids), separators=1)
+              for e in some]  # fmt: skip
+    assert of_examples.key_neurons(lm, spaced) == neurons.select(first).neurons, "white space is no answer"
 
 
 def test_a_neuron_has_to_lie_above_the_threshold() -> None:

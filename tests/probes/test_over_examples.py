@@ -113,6 +113,11 @@ def test_steps_cap_makes_responses_of_different_length_comparable(lm: Model) -> 
     only = lookback.over_examples(lm, [e], steps=2).table[0]
     assert only["value"] == pytest.approx(float(want.nanmean()), abs=1e-6)
     assert got.settings["steps"] == 2
+    swapped = lookback.over_examples(lm, [e], steps=2, form="sum").table
+    summed = lookback.ratios(lm, [e.prompt_ids], [e.response_ids[:2]], 2, form="sum")[0]
+    for name, ratio in (("lookback_ratio", summed), ("lookback_ratio_mean", want)):
+        [value] = [r["value"] for r in swapped if r["quantity"] == name]
+        assert value == pytest.approx(float(ratio.nanmean()), abs=1e-6)
 
 
 def test_steps_without_anything_new_are_counted_and_said(lm: Model) -> None:
@@ -213,6 +218,10 @@ def test_min_k_over_examples_scores_the_questions_own_tokens(lm: Model, tmp_path
     axes = {name.partition(".")[0]: axis for name, axis in got.axes.items()}
     assert axes == {"min_k_pp": ("case",), "by_ratio": ("ratio",), "tokens": ("case",)}
     whole = min_k.over_examples(lm, examples[:3], question_only=False)
+    wholes = [e for e in examples if e.role == "whole"]
+    short = min_k.over_examples(lm, [*wholes, replace(wholes[0], case="short", question_span=(3, 6))], k=0.25)
+    assert short.settings["short_texts"] == 1 and short.warnings[0].startswith("1 questions have too few")
+    assert [r["n"] for r in short.table[:2]] == [6, 6], "a score that is not there is left out"
     assert whole.tensors["tokens.composition.failure"].tolist() == [len(examples[0].prompt_ids) - 1]
     assert {r["quantity"] for r in got.table} == {
         *("min_k_pp", "min_k", "log_prob", "z_median", "min_k_pp_length_matched")

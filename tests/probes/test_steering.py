@@ -94,6 +94,19 @@ def test_random_directions_are_as_long_as_the_largest_step_and_follow_the_seed()
     assert not torch.allclose(one[0], other[0]) and not torch.allclose(one[0], one[1])
 
 
+def test_controls_are_as_long_as_the_largest_step_in_whatever_order_steps_are_given(
+    lm: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_in = list[tuple[torch.Tensor, tuple[str, ...]]]()
+    monkeypatch.setattr(steering, "_continue", lambda lm, recipients, states, names, *_: put_in.append((states, names)))
+    along = steering.direction(lm, PROMPTS[:2], PROMPTS[2:], [0, 1])
+    steering.steer(lm, PROMPTS, along, [0, 1], strengths=(2.0, 1.0), n_random=1)
+    [(states, names)] = put_in
+    assert names == ("+2", "+1", "-2", "random:0", "none")
+    steps = (states - states[:, -1:]).norm(dim=-1)[0] / along.norm(dim=-1)
+    torch.testing.assert_close(steps, torch.tensor([[2.0], [1.0], [2.0], [2.0], [0.0]]).expand(-1, 2))
+
+
 def test_a_donor_at_the_last_layer_gives_its_own_first_token(lm: Model) -> None:
     last = lm.anatomy.n_layers - 1
     donors = {"donor": [PROMPTS[2], PROMPTS[0], PROMPTS[1]]}
@@ -120,6 +133,8 @@ def test_refusals_name_what_is_wrong(lm: Model) -> None:
     along = torch.zeros(1, lm.anatomy.d_model)
     with pytest.raises(NoCasesError, match="0 failures"):
         steering.direction(lm, PROMPTS, [], [0])
+    with pytest.raises(InputError, match="layers"):
+        steering.direction(lm, PROMPTS, PROMPTS, [])
     with pytest.raises(InputError, match="shape"):
         steering.steer(lm, PROMPTS, along, [0, 1])
     with pytest.raises(InputError, match="strengths"):
@@ -134,7 +149,8 @@ def test_refusals_name_what_is_wrong(lm: Model) -> None:
         steering.steer(lm, PROMPTS, along, [99])
     with pytest.raises(InputError, match="lowest first"):  # a direction would go in at another layer
         steering.steer(lm, PROMPTS, along.expand(2, -1), [1, 0])
-    with pytest.raises(InputError, match="names of controls"):
-        steering.patch(lm, PROMPTS, {"noise": PROMPTS}, [0])
+    for control in ("noise", "none"):
+        with pytest.raises(InputError, match="names of controls"):
+            steering.patch(lm, PROMPTS, {control: PROMPTS}, [0])
     with pytest.raises(InputError, match="one donor per recipient"):
         steering.patch(lm, PROMPTS, {"donor": PROMPTS[:1]}, [0])

@@ -252,7 +252,7 @@ MUTANTS = (
     Mutant(P, "matched pairs as if they shared nothing", "row = paired(sides, quantity=quantity, clusters=cluster, seed=seed).table[0]", "row = paired(sides, quantity=quantity, seed=seed).table[0]", MATCHING + " -k cluster"),
     Mutant(P, "what was read is no cue", "cue_tokens=e.cue_tokens + n, begun=e.begun + n, slot=AT_ONCE", "cue_tokens=e.cue_tokens, begun=e.begun + n, slot=AT_ONCE", SLOTS),
     Mutant(P, "new keys counted one late", "new_keys = torch.arange(steps) + self.prompt_tokens", "new_keys = torch.arange(1, steps + 1) + self.prompt_tokens", READINGS + ' -k "stepwise and llama"'),
-    Mutant(P, "live masses of short prompts fall on their padding", "tuple((a + pad if a else 0, b + pad) for a, b in lay.ranges)", "lay.ranges", LIVE + " -k batch"),
+    Mutant(P, "live masses of short prompts fall on their padding", "tuple((a + pad, b + pad) for a, b in lay.ranges)", "lay.ranges", LIVE + " -k batch"),
     Mutant(P, "centred over dimensions instead of prompts", "x = x - x.mean(1, keepdim=True)", "x = x - x.mean(2, keepdim=True)", READINGS + " -k centered"),
     Mutant(P, "length matching without its seed", "rng = np.random.default_rng(seed)\n    subsets", "rng = np.random.default_rng(0)\n    subsets", READINGS + " -k matching_lengths"),
     Mutant(P, "ten times as many tokens are numerically delicate", "self.variance < SMALL_SIGMA**2", "self.variance < SMALL_SIGMA", READINGS + " -k certain"),

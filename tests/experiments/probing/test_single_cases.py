@@ -118,12 +118,12 @@ def test_the_attention_of_many_cases_shares_what_may_be_kept(
     assert single_cases.lookback_cases(None, labelled[:1] * n, {}).entries == [budget] * n
 
 
-@pytest.mark.parametrize(("question", "end", "most"), [((30, 45), 60, 40), ((400, 480), 520, 150)])
+@pytest.mark.parametrize(("question", "end", "most"), [((30, 45), 60, 40), ((400, 480), 520, 150), ((0, 45), 60, 40)])
 def test_long_prompts_are_told_apart_only_at_the_question_and_after(
     question: tuple[int, int], end: int, most: int
 ) -> None:
     spans = single_cases.key_spans(question, end, most)
-    assert spans[0][0] == 0 and spans[-1][1] == end and len(spans) <= most
+    assert spans[0][0] == 0 and spans[-1][1] == end and len(spans) <= max(most, end - question[0])
     assert all(a[1] == b[0] for a, b in pairwise(spans))
     assert all(b - a == 1 for a, b in spans if a >= question[0])
 
