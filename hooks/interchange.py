@@ -247,7 +247,7 @@ def continued(
 def _check_cache(lm: Model, prefix: Prefix) -> None:
     """``ModelError`` unless the model's own cache holds keys and values as they are attended to.
 
-    Some keep them compressed (DeepSeek-V3) or before they are repeated (JetMoE).
+    Some keep them compressed (DeepSeek-V3).
     """
     cache = empty_cache(lm.model)
     with lm._alone(), keep_rotary_angles(lm.model):

@@ -31,7 +31,7 @@ from .backends import transformers as backend_transformers
 from .generation import ends, greedy
 from .head import Unembedding, unembedding_of
 from .numerics import check_ends, check_made, check_ready, check_unmasked, foreign_hooks, unwrapped
-from .parts import embedding_of, empty_cache, input_device
+from .parts import close_to, embedding_of, empty_cache, input_device
 from .sites import Edit, Reducer, Run, Site, check_functions, check_site, put, split
 
 _HARMLESS: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
@@ -393,4 +393,4 @@ def _harmless(model: PreTrainedModel, anatomy: Anatomy) -> bool:
     with length_limits.keep_rotary_angles(model):
         plain = backend_transformers.run(model, anatomy, ids, None, {}, {}, None).logits
         other = backend_transformers.run(model, anatomy, padded, mask, {}, {}, None).logits[:, 2:]
-    return backends.close_to(other, plain)
+    return close_to(other, plain)

@@ -108,6 +108,11 @@ MORE: dict[str, dict[str, Any]] = {
         MOE, model_type="laguna", head_dim=8, num_attention_heads_per_layer=[4, 4, 8], sliding_window=5,
         layer_types=["full_attention", "sliding_attention", "sliding_attention"],
     ),
+    "granite_swa": dict(GQA, model_type="granite_swa", residual_multiplier=0.7, sliding_window=5),
+    "inkling_text": dict(
+        MOE, model_type="inkling_text", head_dim=8, swa_head_dim=8, swa_num_attention_heads=4,
+        swa_num_key_value_heads=2, sliding_window_size=5, d_rel=4, rel_extent=8, dense_intermediate_size=56,
+    ),
 }  # fmt: skip
 """Architectures that the matrix covers and the other tests do not: relatives, mixtures, and some that probes refuse."""
 
@@ -138,6 +143,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         ),
         "tokens attend to later ones",
     ),
+    "jetmoe": (dict(MOE, model_type="jetmoe", kv_channels=8), "output is not that of self_attention.kv_proj"),
     "minimax": (dict(MOE, model_type="minimax", head_dim=8, block_size=16), "do not add up"),
 }  # fmt: skip
 """Architectures that are refused when they are opened, and with which words."""
