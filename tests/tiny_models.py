@@ -108,6 +108,11 @@ MORE: dict[str, dict[str, Any]] = {
         MOE, model_type="laguna", head_dim=8, num_attention_heads_per_layer=[4, 4, 8], sliding_window=5,
         layer_types=["full_attention", "sliding_attention", "sliding_attention"],
     ),
+    "gpt_neo": dict(
+        model_type="gpt_neo", vocab_size=97, hidden_size=32, num_layers=3, num_heads=4, window_size=5,
+        max_position_embeddings=64, attention_types=[[["global", "local", "local"], 1]], initializer_range=0.3,
+        bos_token_id=1, eos_token_id=2,
+    ),
     "granite_swa": dict(GQA, model_type="granite_swa", residual_multiplier=0.7, sliding_window=5),
     "inkling_text": dict(
         MOE, model_type="inkling_text", head_dim=8, swa_head_dim=8, swa_num_attention_heads=4,
