@@ -202,6 +202,11 @@ def _resolve_layer(trace: Trace, i: int, block: nn.Module, sizes: tuple[int, int
         )
     mlp_tail = top[-1]
     mid, mlp_scale = _middle(pre, post, attn_tail, mlp_tail, events, type(block).__name__)
+    if not _same(outs[-1].output, own.output):
+        raise ModelError(
+            f"{type(block).__name__}.{name}: its output is not that of {outs[-1].name}, its last projection of width "
+            f"{d_model}, so its heads cannot be read; pass anatomy=Anatomy(...)"
+        )
     down = None if moe else downs[-1]
     calls = [c for c in trace.calls if c.module is attn or any(c.module is m for m in attn.modules())]
     heads: list[Projection | None] = [None, None, None]

@@ -26,7 +26,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from ..errors import ModelError
 from ..interrupts import uninterrupted
 from .length_limits import check_chosen
-from .parts import attention_configs
+from .parts import attention_configs, close_to
 
 NAME = "composcope"
 Native = Callable[..., "tuple[Tensor, Tensor | None]"]
@@ -139,13 +139,18 @@ def visible(first: int, width: int, window: int | None, n_keys: int | None = Non
     return (keys <= at) & (keys > at - window if window is not None else keys <= at)
 
 
+def _row(x: Shaped[Tensor, "_ _ _ _"], i: int) -> Shaped[Tensor, "_ _ _ _"]:
+    """What belongs to query ``i``, or to all queries."""
+    return x if x.shape[-2] == 1 else x[..., i : i + 1, :]
+
+
 def _mask(call: Call, i: int | None = None) -> Shaped[Tensor, "_ _ _ _"]:
     """The mask of a call, or of its query ``i`` alone.
 
     Causal, and within the kernel's window, if the kernel was given none (as flash attention).
     """
     if call.mask is not None:
-        return call.mask if i is None or call.mask.shape[-2] == 1 else call.mask[..., i : i + 1, :]
+        return call.mask if i is None else _row(call.mask, i)
     q, k = call.query.shape[2], call.key.shape[2]
     first, width = (k - q, q) if i is None else (k - q + i, 1)
     return visible(first, width, call.kwargs.get("sliding_window"), k)[None, None].to(call.query.device)
@@ -161,12 +166,25 @@ def additive_mask(call: Call) -> Float[Tensor, "_ _ query key"]:
 
 
 def explicit_pattern(call: Call) -> Float[Tensor, "batch head query key"]:
-    """Softmax of the scores as the architecture's eager code computes it."""
+    """Softmax of the scores as the architecture's eager code computes it, less the share of sinks.
+
+    Raises ``ModelError`` unless times the values it is the output.
+    """
     check_mask(call)
     args = (call.module, call.query, call.key, call.value, additive_mask(call))
-    pattern = _eager(call.module)(*args, **call.kwargs)[1]
+    output, pattern = _eager(call.module)(*args, **call.kwargs)
     assert pattern is not None
-    return pattern
+    made = apply_pattern(call, pattern)
+    if close_to(made, output):
+        return pattern
+    # Some (Granite with sinks) take the sinks' share from the output, after the softmax.
+    share = (output * made).sum(-1, keepdim=True) / made.square().sum(-1, keepdim=True).clamp_min(1e-30)
+    if not close_to(made * share, output):
+        raise ModelError(
+            f"{type(call.module).__name__}: its output is not its pattern times the values, so its pattern can be "
+            "neither read nor edited (head, attn_out and k, v can)"
+        )
+    return pattern * rearrange(share, "b q head 1 -> b head q 1").to(pattern.dtype)
 
 
 def apply_pattern(
@@ -196,7 +214,9 @@ def of_query(call: Call, i: int) -> Call:
     """The call of one query alone, with the keys that it sees."""
     check_mask(call)
     i = _position(i, call.query.shape[2])
-    return call._replace(query=call.query[:, :, i : i + 1], mask=_mask(call, i))
+    bias = call.kwargs.get("position_bias")
+    kwargs = call.kwargs if bias is None else {**call.kwargs, "position_bias": _row(bias, i)}
+    return call._replace(query=call.query[:, :, i : i + 1], mask=_mask(call, i), kwargs=kwargs)
 
 
 Visits = Mapping[int | None, Callable[[Float[Tensor, "batch head *query key"]], Float[Tensor, "batch head *query key"]]]

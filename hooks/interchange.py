@@ -124,6 +124,7 @@ def interchange(
     for token in (*(tokens or ()), *(targets or ())):
         if not 0 <= token < lm.anatomy.vocab_size:
             raise InputError(f"token id {token}: the model's vocabulary has {lm.anatomy.vocab_size}")
+    rows = [[e for e in row if first_position([e]) <= max(read)] for row in rows]  # later ones change nothing here
     prefix = prefill(lm, [ids], [(0, p) for p in read])
     ask = partial(_predict, lm, tokens=tokens, targets=targets, top=top)
     base = ask(prefix.final[None], read=range(len(read)))
@@ -147,11 +148,10 @@ def groups(rows: Sequence[Edits], stop: int, size: Callable[[int], int]) -> Iter
     """Groups of rows that are computed together, with their first position; ``size`` limits a group by its positions.
 
     Rows that begin at later positions join earlier ones where that costs less than a separate forward pass. Within
-    a group those that differ from the same block on are neighbours. Unchanged rows, and those that change nothing
-    before ``stop``, are in no group.
+    a group those that differ from the same block on are neighbours. Unchanged rows are in no group.
     """
     begins = {i: first_position(row) for i, row in enumerate(rows) if len(row)}
-    order = sorted((i for i in begins if begins[i] < stop), key=lambda i: begins[i])
+    order = sorted(begins, key=lambda i: begins[i])
     while order:
         start, taken = begins[order[0]], 0
         while taken < len(order):
@@ -247,7 +247,7 @@ def continued(
 def _check_cache(lm: Model, prefix: Prefix) -> None:
     """``ModelError`` unless the model's own cache holds keys and values as they are attended to.
 
-    Some keep them compressed (DeepSeek-V3) or before they are repeated (JetMoE).
+    Some keep them compressed (DeepSeek-V3).
     """
     cache = empty_cache(lm.model)
     with lm._alone(), keep_rotary_angles(lm.model):

@@ -62,6 +62,7 @@ def window_of(model: PreTrainedModel) -> int | None:
     kinds = getattr(config, "layer_types", None)
     found = [stated(config, "sliding_window")] if kinds is None or "sliding_attention" in kinds else []
     found += [config.attention_chunk_size] if "chunked_attention" in (kinds or ()) else []
+    found += [config.window_size] if "local" in (stated(config, "attention_layers") or ()) else []  # GPT-Neo
     return min((int(n) for n in found if n is not None), default=None)
 
 

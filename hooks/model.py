@@ -11,12 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from jaxtyping import Float, Int, Shaped
-from torch import Tensor, nn
-from torch.nn.functional import pad
+from torch import Tensor
 from transformers import Cache, PreTrainedModel
 
 from ..devices import available
@@ -30,12 +28,10 @@ from .anatomy import Anatomy, resolve
 from .backends import transformers as backend_transformers
 from .generation import ends, greedy
 from .head import Unembedding, unembedding_of
-from .numerics import check_ends, check_made, check_ready, check_unmasked, foreign_hooks, unwrapped
+from .numerics import check_ends, check_left, check_made, check_ready, check_unmasked, foreign_hooks, unwrapped
 from .parts import embedding_of, empty_cache, input_device
 from .sites import Edit, Reducer, Run, Site, check_functions, check_site, put, split
 
-_HARMLESS: WeakKeyDictionary[nn.Module, bool] = WeakKeyDictionary()
-"""By model: whether left padding was found to change its numbers."""
 EMPTY = "a prompt is empty; every prompt needs at least one token"
 
 
@@ -370,27 +366,3 @@ def _functions(edit: Mapping[Site, Edit | Float[Tensor, "..."]] | None) -> dict[
 
 def _tokenizer(tokenizer: Any) -> Any:
     return load_tokenizer(location(tokenizer)) if isinstance(tokenizer, str | Path) else tokenizer
-
-
-def check_left(model: PreTrainedModel, anatomy: Anatomy, mask: Shaped[Tensor, "batch pos"] | None) -> None:
-    """``ModelError`` for a mask with padding before a token, where that changes the token's results."""
-    if mask is None or not bool((mask[:, 1:].bool() & ~mask[:, :-1].bool()).any()):
-        return
-    if model not in _HARMLESS:
-        _HARMLESS[model] = _harmless(model, anatomy)
-    if not _HARMLESS[model]:
-        raise ModelError(
-            f"{type(model).__name__}: padding on the left changes what it computes (it counts positions itself), and "
-            "so does padding between earlier tokens and new ones; give whole texts, and pad on the right"
-        )
-
-
-@torch.no_grad()
-def _harmless(model: PreTrainedModel, anatomy: Anatomy) -> bool:
-    """Whether left padding leaves the logits unchanged, tried on three tokens with two padded ones before them."""
-    ids = torch.arange(3)[None].to(input_device(model)) % embedding_of(model).shape[0]
-    padded, mask = (pad(x, (2, 0)) for x in (ids, torch.ones_like(ids)))
-    with length_limits.keep_rotary_angles(model):
-        plain = backend_transformers.run(model, anatomy, ids, None, {}, {}, None).logits
-        other = backend_transformers.run(model, anatomy, padded, mask, {}, {}, None).logits[:, 2:]
-    return backends.close_to(other, plain)

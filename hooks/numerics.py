@@ -11,17 +11,23 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Int, Shaped
 from torch import Tensor, nn
 from transformers import Cache, PreTrainedModel
 
 from ..errors import ModelError
-from .parts import check_eval
+from .anatomy import Anatomy
+from .backends.transformers import run
+from .length_limits import keep_rotary_angles
+from .parts import check_eval, close_to, embedding_of, input_device
 
 _LIBRARIES = ("accelerate", "bitsandbytes", "nnsight", "peft", "torch", "transformer_lens", "transformers")
 _OWN = __name__.partition(".")[0]
+_HARMLESS: WeakKeyDictionary[nn.Module, dict[int, bool]] = WeakKeyDictionary()
+"""By model and number of tokens before padding: whether such padding was found to leave its numbers unchanged."""
 
 
 def check_ready(model: PreTrainedModel) -> None:
@@ -75,6 +81,38 @@ def check_unmasked(ids: Int[Tensor, "batch pos"], tokenizer: Any) -> None:
             f"row {row} begins with {int(leading[row])} pad tokens ({padding}) and no mask is given, so that they "
             "would be read as text; give the mask (ones where they are meant), or pad on the right"
         )
+
+
+def check_left(model: PreTrainedModel, anatomy: Anatomy, mask: Shaped[Tensor, "batch pos"] | None) -> None:
+    """``ModelError`` for a mask with padding before a token, where that changes the token's results."""
+    if mask is None:
+        return
+    real = mask.bool()
+    begins = real[:, 1:] & ~real[:, :-1]
+    among = bool((begins.sum(1) + real[:, 0] > 1).any())  # some tokens, padding, and more tokens
+    for before, there in ((0, bool(begins.any())), (1, among)):
+        known = _HARMLESS.setdefault(model, {})
+        if there and before not in known:
+            known[before] = _harmless(model, anatomy, before)
+        if there and not known[before]:
+            where = "between tokens" if before else "on the left"
+            raise ModelError(
+                f"{type(model).__name__}: padding {where} changes what it computes (it counts positions itself), and "
+                "so does padding between earlier tokens and new ones; give whole texts, and pad on the right"
+            )
+
+
+@torch.no_grad()
+def _harmless(model: PreTrainedModel, anatomy: Anatomy, before: int) -> bool:
+    """Whether two places of padding after the first ``before`` of three tokens leave their logits unchanged."""
+    ids = torch.arange(3)[None].to(input_device(model)) % embedding_of(model).shape[0]
+    places = [*range(before), *range(before + 2, 5)]
+    padded, mask = ids.new_zeros(1, 5), ids.new_zeros(1, 5)
+    padded[:, places], mask[:, places] = ids, 1
+    with keep_rotary_angles(model):
+        plain = run(model, anatomy, ids, None, {}, {}, None).logits
+        other = run(model, anatomy, padded, mask, {}, {}, None).logits[:, places]
+    return close_to(other, plain)
 
 
 OWN_IDS = "give the texts, or each prompt's own ids in a list"

@@ -180,3 +180,12 @@ def paste(
     out = y.clone()
     out[..., index.to(y.device)] = x.transpose(1, 2)
     return out
+
+
+def close_to(a: Float[Tensor, "..."], b: Float[Tensor, "..."]) -> bool:
+    """Equal up to rounding, relative to the largest value."""
+    if a.shape != b.shape:
+        return False
+    limit = 1e-4 if a.dtype in (torch.float32, torch.float64) else 5e-2
+    a, b = a.detach(), b.detach()
+    return float((a - b).abs().max()) <= limit * float(b.abs().max().clamp_min(1e-30))

@@ -109,6 +109,16 @@ MORE: dict[str, dict[str, Any]] = {
         MOE, model_type="laguna", head_dim=8, num_attention_heads_per_layer=[4, 4, 8], sliding_window=5,
         layer_types=["full_attention", "sliding_attention", "sliding_attention"],
     ),
+    "gpt_neo": dict(
+        model_type="gpt_neo", vocab_size=97, hidden_size=32, num_layers=3, num_heads=4, window_size=5,
+        max_position_embeddings=64, attention_types=[[["global", "local", "local"], 1]], initializer_range=0.3,
+        bos_token_id=1, eos_token_id=2,
+    ),
+    "granite_swa": dict(GQA, model_type="granite_swa", residual_multiplier=0.7, sliding_window=5),
+    "inkling_text": dict(
+        MOE, model_type="inkling_text", head_dim=8, swa_head_dim=8, swa_num_attention_heads=4,
+        swa_num_key_value_heads=2, sliding_window_size=5, d_rel=4, rel_extent=8, dense_intermediate_size=56,
+    ),
 }  # fmt: skip
 """Architectures that the matrix covers and the other tests do not: relatives, mixtures, and some that probes refuse."""
 
@@ -139,6 +149,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         ),
         "tokens attend to later ones",
     ),
+    "jetmoe": (dict(MOE, model_type="jetmoe", kv_channels=8), "output is not that of self_attention.kv_proj"),
     "minimax": (dict(MOE, model_type="minimax", head_dim=8, block_size=16), "do not add up"),
 }  # fmt: skip
 """Architectures that are refused when they are opened, and with which words."""

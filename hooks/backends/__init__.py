@@ -72,14 +72,6 @@ def _module(backend: str) -> Any:
     return importlib.import_module(f"{__package__}.{backend}")
 
 
-def close_to(a: Float[Tensor, "..."], b: Float[Tensor, "..."]) -> bool:
-    """Equal up to rounding, relative to the largest value."""
-    if a.shape != b.shape:
-        return False
-    limit = 1e-4 if a.dtype in (torch.float32, torch.float64) else 5e-2
-    return float((a - b).abs().max()) <= limit * float(b.abs().max().clamp_min(1e-30))
-
-
 def check_logits(logits: Float[Tensor, "..."], who: str) -> None:
     """``ModelError`` for NaN and plus infinity; minus infinity is a masked vocabulary entry."""
     values = logits.detach()

@@ -27,9 +27,9 @@ from ...errors import ModelError
 from ...interrupts import held
 from .. import attention
 from ..anatomy import Anatomy
-from ..parts import cut, embedding_of, input_device, paste
+from ..parts import close_to, cut, embedding_of, input_device, paste
 from ..sites import Edit, Reducer, Run, Site
-from . import check_logits, close_to, names_of, twin
+from . import check_logits, names_of, twin
 from . import transformers as direct
 
 

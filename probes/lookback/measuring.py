@@ -24,8 +24,8 @@ from ...hooks.attention_masses import Window, attention_masses
 from ...hooks.budget import in_prefills
 from ...hooks.capture import Request, capture, check_ids, check_last, id_rows
 from ...hooks.length_limits import check_batch, keep_rotary_angles
-from ...hooks.model import Model, check_left
-from ...hooks.numerics import check_ready
+from ...hooks.model import Model
+from ...hooks.numerics import check_left, check_ready
 from ...hooks.parts import empty_cache, logits_option
 
 Form = Literal["mean", "sum"]

@@ -135,6 +135,8 @@ def test_rows_predict_what_one_forward_pass_per_row_does(name: str) -> None:
         assert torch.equal(targets, found[range(4), IDS[:4]])
     assert torch.allclose(got.top_log_probs, got.log_probs.topk(3, -1).values, atol=1e-5)
     assert torch.equal(got.unchanged.log_probs, got.log_probs[0])  # type: ignore[arg-type]
+    early = interchange(lm, IDS, rows, read[:2], tokens=range(97)).log_probs  # rows go on behind what is read
+    assert early is not None and torch.allclose(early, got.log_probs[:, :2], atol=2e-5)
     changed = (got.log_probs[1:] - got.log_probs[0]).abs().flatten(1).amax(1) > 1e-3
     assert float(changed.float().mean()) > 0.6  # some rows change the last block where nothing is read
 
@@ -280,7 +282,6 @@ def test_rows_that_begin_late_do_not_wait_for_early_ones() -> None:
     assert [start for _, start in found] == [3, 9, 9, 9, 50]
     assert found[-1] == ([2, 0], 50)  # neighbours by layer
     assert sorted(i for some, _ in found for i in some) == [0, *range(2, 13)]
-    assert list(groups(rows, 5, lambda _: 3)) == [([3], 3)]  # nothing is read from where the others begin
 
 
 @pytest.mark.parametrize(

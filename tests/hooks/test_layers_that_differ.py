@@ -48,6 +48,8 @@ def test_every_layer_is_read_and_edited_with_its_own_heads(
             shapes = {k: tuple(run.acts[s].shape) for k, s in sites.items()}
             assert shapes["q"] == (1, n_q, 8, d) and shapes["k"] == (1, n_kv, 8, d)
             assert shapes["head"] == (1, 8, n_q * d) and shapes["pattern"] == (1, n_q, 8, 8)
+            last = Site(i, "head", head=n_q - 1)
+            assert torch.equal(lm.run(IDS, read=[last]).acts[last], run.acts[sites["head"]][..., -d:])
             for site in sites.values():
                 assert torch.equal(lm.run(IDS, edit={site: lambda x: x}).logits, plain) or site.kind == "pattern"
                 assert not torch.equal(lm.run(IDS, edit={site: lambda x: 1.3 * x + 0.1}).logits, plain)

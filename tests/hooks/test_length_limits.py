@@ -296,7 +296,7 @@ def test_a_mask_may_be_that_of_the_new_tokens_alone(
         length_limits.check_batch(SimpleNamespace(config=config), ids, torch.tensor(mask), past)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["mistral", "gemma3", "gpt_oss"])
+@pytest.mark.parametrize("name", ["mistral", "gemma3", "gpt_oss", "gpt_neo"])
 def test_padding_between_tokens_is_refused_where_a_window_would_count_it(name: str) -> None:
     lm, more = load_model(tiny(name)), torch.tensor([[14, 28], [14, 28]])
     ids, mask = lm.pad([LONG, SHORT])

@@ -329,6 +329,9 @@ def test_what_masses_and_statistics_cannot_be_taken_from_is_refused() -> None:
     model = tiny("llama")
     with pytest.raises(ModelError, match="layer 0: batch of 1 for 2 windows"), attention_masses(model, [None, None]):
         model(torch.tensor([[5, 6]]), use_cache=False)
+    model.get_submodule("lm_head").weight.data[3] = torch.nan  # type: ignore[union-attr]
+    with pytest.raises(ModelError, match="NaN or infinite logits for a two-token prompt"):
+        head_of(model)
     head = Head(torch.eye(3), None, None, 1.0)
     for wrong in (torch.zeros(1, dtype=torch.long), torch.zeros(2, 1, dtype=torch.long)):
         with pytest.raises(InputError, match=rf"shape {re.escape(str(tuple(wrong.shape)))}; .*each of 2"):

@@ -13,7 +13,8 @@ import torch
 
 from composcope.errors import ModelError
 from composcope.hooks import Model, Site, load_model
-from composcope.hooks.backends import check_logits, close_to
+from composcope.hooks.backends import check_logits
+from composcope.hooks.parts import close_to
 from composcope.hooks.sites import KINDS
 from composcope.probes import neurons
 

@@ -566,6 +566,12 @@ def test_padding_on_the_left_is_refused_where_the_model_counts_positions_itself(
     with torch.no_grad():
         alone, right = lm.run(ids[:, :5]).logits, lm.run(ids, mask.flip(1)).logits[:, :5]
     assert torch.allclose(alone, right, atol=1e-5)
+    relative = load_model(tiny("inkling_text"))
+    with pytest.raises(ModelError, match="padding between tokens changes what it computes"):
+        relative.run(ids, torch.tensor([[0, 1, 0, 1, 1, 1, 1]]))
+    with torch.no_grad():
+        left = relative.run(ids, mask).logits[:, 2:]
+        assert torch.allclose(left, relative.run(ids[:, 2:]).logits, atol=1e-5 * float(left.abs().max()))
 
 
 def test_a_cache_that_would_not_hold_all_that_layers_keep_is_refused() -> None:

@@ -109,17 +109,21 @@ def test_a_variant_that_ought_to_change_nothing_is_decoded_where_it_does() -> No
     assert tokens[0].tolist() == tokens[1].tolist() != tokens[3].tolist()
 
 
+@pytest.mark.parametrize(("dtype", "rounding"), [(torch.float64, 9e-6), (torch.float32, 9e-5), (torch.bfloat16, 4e-2)])
 @pytest.mark.parametrize("what", ["keys", "values", "logits"])
-def test_whatever_later_positions_see_shows_that_a_variant_changes_something(what: str) -> None:
+def test_whatever_later_positions_see_shows_that_a_variant_changes_something(
+    what: str, dtype: torch.dtype, rounding: float
+) -> None:
     """Row 2 is changed after block 0, row 1 after block 1: below these blocks they have no rows of their own."""
-    keys, values = ([torch.ones(1, 2, n, 4) for n in (1, 2, 3)] for _ in range(2))
-    first = Step(torch.ones(1, 3, 5), keys, values)
+    keys, values = ([torch.ones(1, 2, n, 4, dtype=dtype) for n in (1, 2, 3)] for _ in range(2))
+    first = Step(torch.ones(1, 3, 5, dtype=dtype), keys, values)
     queries, changed = np.zeros(3, dtype=np.int64), np.array([3, 0, 1])
     assert _unmoved(first, queries, changed, np.array([True, True])).tolist() == [False, True, True]
     assert _unmoved(first, queries, changed, np.array([True, False])).tolist() == [False, True, False]
     moved = first.logits[0] if what == "logits" else getattr(first, what)[2][0].transpose(0, 1)
-    moved[2] += 1e-2
-    assert _unmoved(first, queries, changed, np.array([True, True])).tolist() == [False, True, False]
+    for size, same in ((rounding, True), (rounding, False)):  # the second time it is more than rounding
+        moved[2] += size
+        assert _unmoved(first, queries, changed, np.array([True, True])).tolist() == [False, True, same]
 
 
 def test_a_state_may_be_put_in_before_the_first_block() -> None:

@@ -20,7 +20,7 @@ MASK = torch.ones_like(IDS)
 MASK[1, 7:] = 0  # padding on the right
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", [*CONFIGS, "granite_swa", "inkling_text"])
 def test_a_row_is_that_of_the_whole_pattern_on_every_architecture(name: str) -> None:
     lm = load_model(tiny(name))
     whole, queries = Site(1, "pattern"), (0, 4, 6, -1)
@@ -29,6 +29,8 @@ def test_a_row_is_that_of_the_whole_pattern_on_every_architecture(name: str) -> 
         plain = lm.run(IDS, MASK, read=[whole])
         run = lm.run(IDS, MASK, read=[*rows, Site(1, "pattern", head=1, query=4)])
         both = lm.run(IDS, MASK, read=[whole, *rows])
+    with_gradients = lm.run(IDS, MASK, read=[whole, rows[1]]).logits
+    assert torch.allclose(with_gradients, plain.logits, atol=1e-5 * float(plain.logits.abs().max()))
     assert torch.equal(run.logits, plain.logits)
     for site, i in zip(rows, queries, strict=True):
         assert run.acts[site].shape == (2, plain.acts[whole].shape[1], 9)
@@ -37,7 +39,14 @@ def test_a_row_is_that_of_the_whole_pattern_on_every_architecture(name: str) -> 
     assert torch.equal(run.acts[Site(1, "pattern", head=1, query=4)], run.acts[rows[1]][:, 1])
 
 
-@pytest.mark.parametrize("name", ["llama", "gemma2", "gpt2", "gpt_oss", "mistral"])
+def test_a_pattern_that_does_not_make_the_output_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    eager = attention._eager
+    monkeypatch.setattr(attention, "_eager", lambda m: lambda *a, **k: (1 + eager(m)(*a, **k)[0], eager(m)(*a, **k)[1]))
+    with pytest.raises(ModelError, match="LlamaAttention: its output is not its pattern times the values"):
+        load_model(tiny("llama")).run(IDS, read=[Site(1, "pattern")])
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma2", "gpt2", "gpt_oss", "mistral", "granite_swa"])
 def test_edited_rows_have_the_effect_of_the_same_edits_in_the_whole_pattern(name: str) -> None:
     lm = load_model(tiny(name))
 
