@@ -66,6 +66,11 @@ class Graded:
             object.__setattr__(self, "depth_bin", declared_bin(self.benchmark, self.depth))
 
     @property
+    def binned(self) -> int | None:
+        """The bin of the depth: the depth itself where none is given."""
+        return self.depth if self.depth_bin is None else self.depth_bin
+
+    @property
     def shares(self) -> Hashable:
         """What the case shares with others, as ``dependence`` takes it; None if it shares nothing."""
         return shares(self.cluster, self.crossed)

@@ -176,10 +176,11 @@ def grouped(
 ) -> list[tuple[dict[str, Any], list[T]]]:
     """All, then those of every value of every grouping (unknown values are left out); ``of`` gives the item of each."""
     cells: list[tuple[dict[str, Any], list[T]]] = [({}, list(found))]
-    for keys in groupings or (*GROUPINGS, ("family", depth_key([of(each) for each in found]))):
+    by = depth_key([of(each) for each in found])
+    for keys in groupings or (*GROUPINGS, ("family", by)):
         split: dict[tuple[Any, ...], list[T]] = {}
         for each in found:
-            values = tuple(getattr(of(each).first, k) for k in keys)
+            values = tuple(getattr(of(each).first, "binned" if k == by == "depth_bin" else k) for k in keys)
             if None not in values:
                 split.setdefault(values, []).append(each)
         if len(keys) > 1 and len({v[0] for v in split}) < 2:
@@ -211,15 +212,14 @@ def rate(
     """
     clusters = clusters_of(of) if of is not None else clusters
     known = [bool(v) for v in values if v is not None]
-    k, n, unknown = sum(known), len(known), len(values) - len(known)
+    k, n, total = sum(known), len(known), len(values)
     beside: dict[str, Any] = {}
     if clusters is not None:
         own = [c for c, v in zip(clusters, values, strict=True) if v is not None]
         beside = clustered(statistics.rate_interval(known, own), own)
-    total = n + unknown
     return Metric(
-        metric, dict(group), n_invalid=unknown, **statistics.share(k, n), bound_low=k / total if total else None,
-        bound_high=(k + unknown) / total if total else None, note=mark(n, note), **beside,
+        metric, dict(group), n_invalid=total - n, **statistics.share(k, n), bound_low=k / total if total else None,
+        bound_high=(k + total - n) / total if total else None, note=mark(n, note), **beside,
     )  # fmt: skip
 
 

@@ -353,8 +353,7 @@ def _curve(gated: Sequence[Gated]) -> Curve:
 
 
 def _depth(g: Gated) -> int | None:
-    first = g.item.first
-    return first.depth if first.depth_bin is None else first.depth_bin
+    return g.item.first.binned
 
 
 def _shared(

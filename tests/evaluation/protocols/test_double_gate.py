@@ -223,8 +223,10 @@ def test_d50_of_a_benchmark_without_bins_is_over_its_depths() -> None:
 def test_the_same_rows_in_declared_bins_have_another_d50() -> None:
     by_name, by_field = curve(LINEAR, benchmark="d4v2"), curve(LINEAR)
     assert got(reduced(by_name), "d50").value != pytest.approx(6.0)
-    binned = [replace(row, depth_bin={7: 4, 9: 6, 11: 8}.get(row.depth or 0, row.depth)) for row in by_field]
-    assert [m.to_dict() for m in reduced(binned)] == [m.to_dict() for m in reduced(by_name)]
+    for default in (True, False):  # a depth without a bin is its own
+        of = {d: {7: 4, 9: 6, 11: 8}.get(d, d if default else None) for d in LINEAR}
+        binned = [replace(row, depth_bin=of[row.depth or 0]) for row in by_field]
+        assert [m.to_dict() for m in reduced(binned)] == [m.to_dict() for m in reduced(by_name)]
 
 
 def test_differences_of_two_runs_are_by_depth_where_no_bins_are_declared() -> None:
