@@ -112,18 +112,18 @@ def items(rows: Sequence[Graded], cases: Mapping[str, Case] | None = None, parts
     grouped: dict[tuple[Any, ...], dict[str, Graded]] = {}
     for row in rows:
         roles = grouped.setdefault((row.model, row.run, row.case, row.repeat), {})
-        if row.benchmark and (other := {r.benchmark for r in roles.values()} - {None, row.benchmark}):
-            raise InputError(f"graded rows: benchmarks {other.pop()!r} and {row.benchmark!r} have a case {row.case!r}; "
-                             "give cases ids that differ")  # fmt: skip
-        if row.role in roles:
+        if known := roles.get(row.role):
+            if known.benchmark and row.benchmark and known.benchmark != row.benchmark:  # else one names tasks by role
+                named = f"benchmarks {known.benchmark!r} and {row.benchmark!r} have a case {row.case!r}"
+                raise InputError(f"graded rows: {named}; give cases ids that differ")
             said = f"case {row.case!r} has role {row.role!r} twice (model {row.model!r}, repeat {row.repeat})"
             raise InputError(f"graded rows: {said}; keep one row, or number them with the field 'repeat'")
         roles[row.role] = row
     made = []
     for (model, run, case, repeat), roles in grouped.items():
         indices = [i for role in roles if (i := part_index(role)) is not None]
-        known = len(cases[case].parts) if cases is not None and case in cases else 0
-        n_parts = max(max(indices, default=-1) + 1, known, parts)
+        asked = len(cases[case].parts) if cases is not None and case in cases else 0
+        n_parts = max(max(indices, default=-1) + 1, asked, parts)
         first = roles.get("whole") or next(iter(roles.values()))  # the whole's row knows chance and unknowable
         made.append(Item(case, model, run, repeat, roles, first, n_parts))
     return made

@@ -356,10 +356,11 @@ def test_a_role_graded_twice_is_refused() -> None:
     rows = [*case_rows("a", "11", "1", "0"), Graded("a", "whole", "correct")]
     with pytest.raises(InputError, match="'whole' twice"):
         metrics_from_rows(rows, "double-gate")
-    for role in ("whole", "part:0"):
-        two = [Graded("a", "whole", "correct", benchmark="x"), Graded("a", role, "correct", benchmark="y")]
-        with pytest.raises(InputError, match="benchmarks 'x' and 'y' have a case 'a'"):
-            metrics_from_rows(two, "double-gate")
+    two = [Graded("a", "whole", "correct", benchmark=name) for name in "xy"]
+    with pytest.raises(InputError, match="benchmarks 'x' and 'y' have a case 'a'"):
+        metrics_from_rows(two, "double-gate")
+    tasks = [replace(row, benchmark=f"task of {row.role}") for row in case_rows("a", "11", "1", "0")]
+    assert got(reduced(tasks), "residual_failure").value == 1.0, "parts and wholes may be tasks of their own"
 
 
 def test_channels_between_two_runs_are_a_minus_b() -> None:
