@@ -234,8 +234,14 @@ def _other_form(path: str | Path) -> tuple[str, str] | None:
 
 
 def check(case: Case, where: str) -> None:
-    """Raises ``InputError`` for a gold answer that is not of its type, and for wrong keys and values in ``meta``."""
+    """Raises ``InputError`` for a gold answer that is not of its type, for wordings of a part that are empty or occur
+    twice, and for wrong keys and values in ``meta``.
+    """
     _check_golds(case, where)
+    for i, part in enumerate(case.parts):
+        words = list(part.paraphrases)
+        if len({wording.strip() for wording in words} - {""}) < len(words):
+            raise InputError(f"{where}, parts[{i}]: field 'paraphrases' is {words}; give each wording once, none empty")
     for key, value in case.meta.items():
         meant = _meant(key)
         if meant is not None and isinstance(value, _META[meant]):

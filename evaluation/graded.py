@@ -6,7 +6,7 @@ Graded.from_dict({"case": "c1", "role": "whole", "outcome": "correct"})
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,11 @@ class Graded:
     def __post_init__(self) -> None:
         if self.depth_bin is None:
             object.__setattr__(self, "depth_bin", declared_bin(self.benchmark, self.depth))
+
+    @property
+    def binned(self) -> int | None:
+        """The bin of the depth: the depth itself where none is given."""
+        return self.depth if self.depth_bin is None else self.depth_bin
 
     @property
     def shares(self) -> Hashable:
@@ -202,7 +207,7 @@ def check_rows(rows: Sequence[Graded]) -> list[str]:
     """Contradictions inside graded rows: flags against outcomes, answers of abstentions, properties of one case."""
     found: list[str] = []
     properties: dict[str, dict[str, Any]] = {}
-    conflicting: list[str] = []
+    conflicting: dict[str, dict[str, None]] = {}
     golds: dict[tuple[str, str], str] = {}
     others: dict[tuple[str, str], str] = {}
     for row in rows:
@@ -212,15 +217,20 @@ def check_rows(rows: Sequence[Graded]) -> list[str]:
         for name in ("family", "depth", "benchmark", "cluster", "skills"):
             value = getattr(row, name) or None
             if value is not None and known.setdefault(name, value) != value:
-                conflicting.append(f"case {row.case!r}: {name} is {known[name]!r} and {value!r} in different rows")
+                line = f"case {row.case!r}: {name} is {known[name]!r} and {value!r} in different rows"
+                conflicting.setdefault(name, {})[line] = None
         asked = row.case, row.role
         if row.gold and _ASKED.fullmatch(row.role) and _first(golds.setdefault(asked, row.gold)) != _first(row.gold):
             others.setdefault(asked, row.gold)
+    found += [next(iter(lines)) + _more(lines) for lines in conflicting.values()]
     for (case, role), gold in [*others.items()][:1]:
-        more = f" (and {len(others) - 1} more like it)" if len(others) > 1 else ""
-        both = f"{golds[case, role]!r:.60} and {gold!r:.60}"
-        conflicting.append(f"case {case!r}, role {role!r}: gold is {both} in different rows{more}; is it one question?")
-    return found + list(dict.fromkeys(conflicting))
+        both = f"{golds[case, role]!r:.60} and {gold!r:.60} in different rows{_more(others)}"
+        found.append(f"case {case!r}, role {role!r}: gold is {both}; is it one question?")
+    return found
+
+
+def _more(alike: Sized) -> str:
+    return f" (and {len(alike) - 1} more like it)" if len(alike) > 1 else ""
 
 
 _ASKED = re.compile(r"whole|part:\d+")

@@ -16,6 +16,7 @@ from ...errors import InputError
 from ...files import at_home
 from .. import text_files
 from ..case import Case, Part
+from ..grading import numbers
 from ..text_files import text_field
 from .catalog import benchmark
 
@@ -71,15 +72,20 @@ def _case(
     def text(column: str) -> str:
         return text_field(row, column, where)
 
+    def number(column: str) -> str:
+        if numbers.parse(found := text(column)) is None:  # such as the "nan" of a table's missing value
+            raise InputError(f"{where}: column {column!r} is {found!r}; give a number")
+        return found
+
     used = {*_COLUMNS, *_IDS, *_DOMAIN, *_OPERATION, *extra}
     return Case(
         id=f"{stem}-{named or f'{index:03d}'}",
         question=text("question_composition"),
-        answer=text("answer_composition"),
+        answer=number("answer_composition"),
         answer_type="number",
         parts=(
             Part(text("question_commonsense"), accepted[0], "commonsense", aliases=accepted[1:], extra_context=first),
-            Part(text("question_math"), text("answer_math"), "math", "number", extra_context=second),
+            Part(text("question_math"), number("answer_math"), "math", "number", extra_context=second),
         ),
         benchmark="agentcoma",
         depth=2,

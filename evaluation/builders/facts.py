@@ -99,7 +99,8 @@ def paraphrases_of(row: Mapping[str, Any], wanted: int | None, where: str) -> tu
     if not isinstance(wordings, list) or not all(isinstance(w, str) and w.strip() for w in wordings):
         raise InputError(f"{where}: paraphrases is {wordings!r}; give a list of questions")
     if len(set(wordings)) != len(wordings) or len(wordings) < (wanted or 1) or (wanted and len(wordings) != wanted):
-        raise InputError(f"{where}: {len(set(wordings))} different paraphrases; give {wanted or 'at least 1'} of them")
+        found = f"{len(set(wordings))} different paraphrases among {len(wordings)}"
+        raise InputError(f"{where}: {found}; give {wanted or 'at least 1'}, each once")
     return tuple(wordings)
 
 

@@ -112,18 +112,18 @@ def items(rows: Sequence[Graded], cases: Mapping[str, Case] | None = None, parts
     grouped: dict[tuple[Any, ...], dict[str, Graded]] = {}
     for row in rows:
         roles = grouped.setdefault((row.model, row.run, row.case, row.repeat), {})
-        if row.benchmark and (other := {r.benchmark for r in roles.values()} - {None, row.benchmark}):
-            raise InputError(f"graded rows: benchmarks {other.pop()!r} and {row.benchmark!r} have a case {row.case!r}; "
-                             "give cases ids that differ")  # fmt: skip
-        if row.role in roles:
+        if known := roles.get(row.role):
+            if known.benchmark and row.benchmark and known.benchmark != row.benchmark:  # else one names tasks by role
+                named = f"benchmarks {known.benchmark!r} and {row.benchmark!r} have a case {row.case!r}"
+                raise InputError(f"graded rows: {named}; give cases ids that differ")
             said = f"case {row.case!r} has role {row.role!r} twice (model {row.model!r}, repeat {row.repeat})"
             raise InputError(f"graded rows: {said}; keep one row, or number them with the field 'repeat'")
         roles[row.role] = row
     made = []
     for (model, run, case, repeat), roles in grouped.items():
         indices = [i for role in roles if (i := part_index(role)) is not None]
-        known = len(cases[case].parts) if cases is not None and case in cases else 0
-        n_parts = max(max(indices, default=-1) + 1, known, parts)
+        asked = len(cases[case].parts) if cases is not None and case in cases else 0
+        n_parts = max(max(indices, default=-1) + 1, asked, parts)
         first = roles.get("whole") or next(iter(roles.values()))  # the whole's row knows chance and unknowable
         made.append(Item(case, model, run, repeat, roles, first, n_parts))
     return made
@@ -163,10 +163,11 @@ def grouped(
 ) -> list[tuple[dict[str, Any], list[T]]]:
     """All, then those of every value of every grouping (unknown values are left out); ``of`` gives the item of each."""
     cells: list[tuple[dict[str, Any], list[T]]] = [({}, list(found))]
-    for keys in groupings or (*GROUPINGS, ("family", depth_key([of(each) for each in found]))):
+    by = depth_key([of(each) for each in found])
+    for keys in groupings or (*GROUPINGS, ("family", by)):
         split: dict[tuple[Any, ...], list[T]] = {}
         for each in found:
-            values = tuple(getattr(of(each).first, k) for k in keys)
+            values = tuple(getattr(of(each).first, "binned" if k == by == "depth_bin" else k) for k in keys)
             if None not in values:
                 split.setdefault(values, []).append(each)
         if len(keys) > 1 and len({v[0] for v in split}) < 2:
@@ -198,15 +199,14 @@ def rate(
     """
     clusters = clusters_of(of) if of is not None else clusters
     known = [bool(v) for v in values if v is not None]
-    k, n, unknown = sum(known), len(known), len(values) - len(known)
+    k, n, total = sum(known), len(known), len(values)
     beside: dict[str, Any] = {}
     if clusters is not None:
         own = [c for c, v in zip(clusters, values, strict=True) if v is not None]
         beside = clustered(statistics.rate_interval(known, own), own)
-    total = n + unknown
     return Metric(
-        metric, dict(group), n_invalid=unknown, **statistics.share(k, n), bound_low=k / total if total else None,
-        bound_high=(k + unknown) / total if total else None, note=mark(n, note), **beside,
+        metric, dict(group), n_invalid=total - n, **statistics.share(k, n), bound_low=k / total if total else None,
+        bound_high=(k + total - n) / total if total else None, note=mark(n, note), **beside,
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from .. import dependence, few_cases, statistics
 from ..asks import Ask, Grade
 from ..case import Case
 from ..graded import Graded
-from ..metrics import HOLLOW_BELOW, Metric
+from ..metrics import HOLLOW_BELOW, Metric, mark
 from . import counting
 from .asking import ask_again, ask_part, ask_whole, check_formats, pending
 from .base import About, Evidence, Reduction
@@ -215,10 +215,8 @@ def _conflation(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) -> 
     The bounds combine the worst cases of both rates: no judgement exceeds them, but it may not reach them.
     """
     known = [g for g in gated if g.whole is not None and g.sub is not None and g.double is not None]
-    columns = [
-        (g.sub is True, g.sub is True and not g.whole, g.double is True, g.double is True and not g.whole)
-        for g in known
-    ]
+    inside = [g for g in known if g.sub]  # the others say nothing: as clusters, they would make few look like many
+    columns = [(True, not g.whole, g.double is True, g.double is True and not g.whole) for g in inside]
 
     def difference(s: np.ndarray) -> np.ndarray:
         return s[..., 1] / s[..., 0] - s[..., 3] / s[..., 2]
@@ -229,20 +227,21 @@ def _conflation(gated: Sequence[Gated], group: Mapping[str, Any], seed: int) -> 
     )
     ends = [None if a is None or b is None else a - b for a, b in zip(single, reversed(double), strict=True)]
     is_open = len(known) < len(gated)
-    return counting.statistic(
+    found = counting.statistic(
         "conflation",
         columns,
         difference,
         group,
         seed=seed,
         n_invalid=len(gated) - len(known),
-        of=[g.item for g in known],
-        note="single_gate_failure - residual_failure" + ("; bounds: of the two rates apart" if is_open else ""),
+        of=[g.item for g in inside],
         bounds=(ends[0], ends[1]) if is_open else None,
         possible=(-1, 1),
         others=((1, 0, 0, 0), (1, 1, 0, 0), (1, 0, 1, 0), (1, 1, 1, 1), (1, 0.5, 0.5, 0.5), (1, 0.5, 0.5, 0)),
         rates=few_cases.of_two_gates(columns),
     )
+    note = "single_gate_failure - residual_failure" + ("; bounds: of the two rates apart" if is_open else "")
+    return replace(found, n=len(known), note=mark(len(known), note))
 
 
 def _abstained(item: Item) -> Truth:
@@ -353,8 +352,7 @@ def _curve(gated: Sequence[Gated]) -> Curve:
 
 
 def _depth(g: Gated) -> int | None:
-    first = g.item.first
-    return first.depth if first.depth_bin is None else first.depth_bin
+    return g.item.first.binned
 
 
 def _shared(

@@ -219,6 +219,8 @@ def test_rows_of_one_case_with_other_properties_contradict_each_other(name: str,
             (("whole", one), ("part:0", other), ("part:1", other), ("part:2", one))]  # fmt: skip
     assert check_rows(rows) == [f"case 'c': {name} is {one!r} and {other!r} in different rows"]
     assert check_rows([rows[0], replace(rows[1], case="d"), Graded("c", "part:3", "correct")]) == []
+    many = check_rows([replace(row, case=case) for case in "cde" for row in rows])
+    assert many == [f"case 'c': {name} is {one!r} and {other!r} in different rows (and 2 more like it)"], "said once"
 
 
 def test_one_case_with_two_gold_answers_is_pointed_out_once() -> None:

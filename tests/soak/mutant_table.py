@@ -82,7 +82,7 @@ MUTANTS = (
     Mutant(E, "co-presented partner without its seed", "random.Random(seed).shuffle(order)\n    made", "random.Random(0).shuffle(order)\n    made", PAIRS + ' -k independent'),
     Mutant(E, "any step right counts as both", "        if value is False:\n            return False\n        if value is None:", "        if value is True:\n            return True\n        if value is None:", GAP),
     Mutant(E, "invalid answers are wrong", '    if row.outcome == "invalid":\n        return None', '    if row.outcome == "invalid":\n        return False', GAP),
-    Mutant(E, "upper bound without the open cases", "bound_high=(k + unknown) / total if total else None", "bound_high=k / total if total else None", GAP),
+    Mutant(E, "upper bound without the open cases", "bound_high=(k + total - n) / total if total else None", "bound_high=k / total if total else None", GAP),
     Mutant(E, "Press gap over all cases", 'inside = [(v, item) for (gate, v), item in zip(outcomes, items, strict=True) if gate is True]', 'inside = [(v, item) for (gate, v), item in zip(outcomes, items, strict=True)]', GAP),
     Mutant(E, "independence gap without its product", "means[..., 0] - np.prod(means[..., 1:], axis=-1)", "means[..., 0] - np.min(means[..., 1:], axis=-1)", GAP),
     Mutant(E, "quadrants read right for wrong", 'return "".join("1" if s else "0" for s in steps)', 'return "".join("0" if s else "1" for s in steps)', GAP),

@@ -186,6 +186,10 @@ def test_agentcoma_says_which_column_or_line_is_wrong(tmp_path: Path) -> None:
         path = write_csv(tmp_path / "b.csv", COLUMNS, {**COLUMNS, "answers_commonsense": wrong})
         with pytest.raises(InputError, match=rf"b.csv:3: column 'answers_commonsense' is .*{re.escape(wrong[1:])}"):
             load(f"agentcoma:{path}")
+    for column, wrong in (("answer_math", "nan"), ("answer_composition", "many")):
+        path = write_csv(tmp_path / "b.csv", COLUMNS, {**COLUMNS, column: wrong})
+        with pytest.raises(InputError, match=rf"b.csv:3: column '{column}' is '{wrong}'; give a number"):
+            load(f"agentcoma:{path}")
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,7 @@ def test_facts_are_read_from_json_lines_and_csv(tmp_path: Path) -> None:
         ),
         ({"event": "e", "date": "1969-02-30", "paraphrases": ["a?"]}, "date is '1969-02-30'"),
         ({"event": "e", "year": "1914-1918", "paraphrases": ["a?"]}, "year is '1914-1918'"),
-        ({"event": "e", "date": "1900", "paraphrases": ["a?", "a?"]}, "1 different paraphrases; give at least 1"),
+        ({"event": "e", "date": "1900", "paraphrases": ["a?", "a?"]}, "1 different paraphrases among 2"),
         ({"event": "e", "date": "1900"}, "0 different paraphrases"),
         ({"date": "1900", "paraphrases": ["a?"]}, "field 'event'"),
         ({"event": "e", "date": "1900", "paraphrases": "a?"}, "paraphrases is 'a?'"),

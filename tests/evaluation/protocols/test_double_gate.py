@@ -223,8 +223,10 @@ def test_d50_of_a_benchmark_without_bins_is_over_its_depths() -> None:
 def test_the_same_rows_in_declared_bins_have_another_d50() -> None:
     by_name, by_field = curve(LINEAR, benchmark="d4v2"), curve(LINEAR)
     assert got(reduced(by_name), "d50").value != pytest.approx(6.0)
-    binned = [replace(row, depth_bin={7: 4, 9: 6, 11: 8}.get(row.depth or 0, row.depth)) for row in by_field]
-    assert [m.to_dict() for m in reduced(binned)] == [m.to_dict() for m in reduced(by_name)]
+    for default in (True, False):  # a depth without a bin is its own
+        of = {d: {7: 4, 9: 6, 11: 8}.get(d, d if default else None) for d in LINEAR}
+        binned = [replace(row, depth_bin=of[row.depth or 0]) for row in by_field]
+        assert [m.to_dict() for m in reduced(binned)] == [m.to_dict() for m in reduced(by_name)]
 
 
 def test_differences_of_two_runs_are_by_depth_where_no_bins_are_declared() -> None:
@@ -354,10 +356,11 @@ def test_a_role_graded_twice_is_refused() -> None:
     rows = [*case_rows("a", "11", "1", "0"), Graded("a", "whole", "correct")]
     with pytest.raises(InputError, match="'whole' twice"):
         metrics_from_rows(rows, "double-gate")
-    for role in ("whole", "part:0"):
-        two = [Graded("a", "whole", "correct", benchmark="x"), Graded("a", role, "correct", benchmark="y")]
-        with pytest.raises(InputError, match="benchmarks 'x' and 'y' have a case 'a'"):
-            metrics_from_rows(two, "double-gate")
+    two = [Graded("a", "whole", "correct", benchmark=name) for name in "xy"]
+    with pytest.raises(InputError, match="benchmarks 'x' and 'y' have a case 'a'"):
+        metrics_from_rows(two, "double-gate")
+    tasks = [replace(row, benchmark=f"task of {row.role}") for row in case_rows("a", "11", "1", "0")]
+    assert got(reduced(tasks), "residual_failure").value == 1.0, "parts and wholes may be tasks of their own"
 
 
 def test_channels_between_two_runs_are_a_minus_b() -> None:
@@ -509,3 +512,19 @@ def test_differences_that_no_case_changes_are_bounded_by_the_share_of_other_case
     near, lost = ([replace(row, cluster=f"fact {row.case in 'abc'}") for row in rows] for rows in (right, wrong))
     assert got(compare(near, near).metrics, "delta_comp").low is None, "two clusters carry no interval"
     assert (compare(right, wrong).mcnemar.p, compare(near, lost).mcnemar.p) == (2 / 2**6, None)
+
+
+def test_cases_outside_the_gates_are_no_clusters_of_a_difference_of_failures() -> None:
+    a, b = (
+        [replace(row, cluster=f"k{i // 2}") for i, w in enumerate(wholes) for row in case_rows(f"c{i}", "11", "1", w)]
+        for wholes in ("0110101101", "1101011110")
+    )
+    single = [replace(row, cluster=f"k{i // 2}") for i in range(2) for row in case_rows(f"s{i}", "10", "1", "0")]
+    outside = [replace(row, cluster=f"o{i // 2}") for i in range(20) for row in case_rows(f"o{i}", "10", "0", "0")]
+    for n, known in ((40, True), (24, False)):  # rows of five clusters, or of three
+        few, many = ([[*a[:n], *more], [*b[:n], *more]] for more in ([], outside))
+        found = got(compare(*few).metrics, "delta_comp")
+        assert got(compare(*many).metrics, "delta_comp") == found and (found.low is not None) is known
+    pair = [got(reduced([*a, *single, *more]), "conflation") for more in ([], outside)]
+    assert (pair[0].low, pair[0].high) == (pair[1].low, pair[1].high) and pair[0].low is not None
+    assert (pair[0].n, pair[1].n) == (12, 32)

@@ -189,8 +189,10 @@ SEEDED: dict[str, Callable[[int], object]] = {
     "scaffolding": lambda seed: metrics_from_rows(_alone("scaffolding"), "scaffolding", seed=seed),
     "compare": lambda seed: compare(_alone("double-gate"), _alone("double-gate", seed=1), seed=seed),
     "composition compared": lambda seed: compare(
-        _alone("double-gate"),
-        [replace(r, outcome="correct") if r.role == "whole" else r for r in _alone("double-gate")],
+        *(
+            [replace(r, outcome="correct") if r.role != "whole" else r for r in _alone("double-gate", seed=drawn)]
+            for drawn in (0, 1)
+        ),
         seed=seed,
     ),
     "pair gain": _gain,
