@@ -261,7 +261,7 @@ def managed(folder: Path, victims: Sequence[str]) -> Study:
     (package / "api_server.py").write_text(program)
     python = folder / "python"
     site = HERE.parents[1] / ".site"
-    python.write_text(f'#!/bin/sh\nPYTHONPATH={folder / "site"}:{site} exec {sys.executable} "$@"\n')
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={folder / "site"}:{site}:{HERE.parent} exec {sys.executable} "$@"\n')
     python.chmod(python.stat().st_mode | stat.S_IXUSR)
     options = ("--engine", "vllm", "--vllm-python", str(python), "--concurrency", "4")
     return Study("a managed server", evaluate(*options), victims)
