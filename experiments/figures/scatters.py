@@ -27,7 +27,7 @@ class Scatter:
     y: str
     text: str
     roles: tuple[str, ...]
-    """Those that a run must have: of the x axis, of what must be right on the y axis if anything must, of the y axis."""
+    """Those that a run must have: of the x axis, of what must be right on the y axis if anything, of the y axis."""
 
     def __call__(self, runs: Sequence[RunData]) -> Drawing:
         chosen = [r for r in runs if set(self.roles) <= {g.role for g in r.graded}]
