@@ -7,13 +7,12 @@ the model ``silent`` it leaves token ids out. Like vLLM it refuses requests with
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import torch
+from json_server import JsonHandler, completion, models, serve
 
 from composcope.evaluation.asks import Ask
 from composcope.evaluation.engines.local import LocalEngine
@@ -28,26 +27,13 @@ engine = LocalEngine(options.model)
 lock = threading.Lock()
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-    def reply(self, status: int, body: dict[str, Any]) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
+class Handler(JsonHandler):
     def do_GET(self) -> None:
-        entry = {"id": options.served_model_name, "object": "model", "max_model_len": engine.context}
-        self.reply(200, {"object": "list", "data": [entry]} if self.path.endswith("/models") else {"status": "ok"})
+        known = models(options.served_model_name, max_model_len=engine.context)
+        self.reply(200, known if self.path.endswith("/models") else {"status": "ok"})
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = self.body()
         key = os.environ.get("VLLM_API_KEY")
         if key and self.headers.get("Authorization") != f"Bearer {key}":
             return self.reply(401, {"error": {"message": "Unauthorized"}})
@@ -59,18 +45,12 @@ class Handler(BaseHTTPRequestHandler):
         )  # fmt: skip
         with lock:
             [(_, response)] = engine.answer([ask])
-        choice: dict[str, Any] = {"index": 0, "finish_reason": response.finish_reason}
-        choice |= {"message": {"role": "assistant", "content": response.text}} if chat else {"text": response.text}
+        choice: dict[str, Any] = {}
         if body.get("return_token_ids") and body["model"] != "silent":
-            choice |= {"prompt_token_ids": response.prompt_ids, "token_ids": response.response_ids}
-        usage = {"prompt_tokens": response.prompt_tokens, "completion_tokens": response.response_tokens}
-        kind = "chat.completion" if chat else "text_completion"
-        whole = {"id": "x", "object": kind, "created": 0, "model": options.served_model_name, "choices": [choice]}
-        self.reply(200, {**whole, "usage": {**usage, "total_tokens": sum(usage.values())}})
+            choice = {"prompt_token_ids": response.prompt_ids, "token_ids": response.response_ids}
+        tokens, name = (response.prompt_tokens, response.response_tokens), options.served_model_name
+        self.reply(200, completion(response.text, response.finish_reason, tokens, name, chat, **choice))
 
 
 if __name__ == "__main__":
-    server = ThreadingHTTPServer(("127.0.0.1", options.port), Handler)
-    server.daemon_threads = True
-    print(server.server_address[1], flush=True)
-    server.serve_forever()
+    serve(Handler, options.port)

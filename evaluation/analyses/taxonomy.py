@@ -17,7 +17,7 @@ from ..case import Case
 from ..graded import Graded
 from ..grading import dates
 from ..grading.grade import MODES
-from ..grading.reasons import by_the_answer
+from ..grading.verdicts import by_the_answer
 from ..metrics import Metric, mark
 from ..protocols import counting
 from ..protocols.double_gate import Gated, gate_cases

@@ -21,13 +21,8 @@ from ..text_files import text_field
 from .catalog import benchmark
 
 WHAT = "AgentCoMa's agentcoma_dev.csv or agentcoma_test.csv (from its gated dataset page)"
-_COLUMNS = (
-    "question_commonsense",
-    "answers_commonsense",
-    "question_math",
-    "answer_math",
-    "question_composition",
-    "answer_composition",
+_COLUMNS = tuple(
+    "question_commonsense answers_commonsense question_math answer_math question_composition answer_composition".split()
 )
 _IDS = ("id", "idx", "item_id", "question_id")
 _DOMAIN = ("domain", "category")

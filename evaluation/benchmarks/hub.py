@@ -8,7 +8,6 @@ download and where to put it.
 
 import csv
 import json
-import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import InputError
+from ...model_files import offline
 from ..case import Case
 from .catalog import READERS, benchmark
 
@@ -123,9 +123,8 @@ def _why(error: Exception, found: DataSet) -> str:
     text = said.casefold()
     if any(word in text for word in ("gated", "401", "403", "authenticat", "must be logged in", "log in")):
         return f"{found.repository} is gated: accept its conditions on its page, then `hf auth login` ({said})"
-    offline = os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on")
-    if offline or any(word in text for word in ("offline", "connect", "resolve", "timed out", "reach")):
-        set_by = "HF_HUB_OFFLINE is set and the cache does not hold it" if offline else "the hub cannot be reached"
+    if offline() or any(word in text for word in ("offline", "connect", "resolve", "timed out", "reach")):
+        set_by = "HF_HUB_OFFLINE is set and the cache does not hold it" if offline() else "the hub cannot be reached"
         return f"{set_by} ({said})"
     return f"{found.repository} cannot be read ({said})"
 

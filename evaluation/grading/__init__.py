@@ -6,7 +6,7 @@ question), ``affirming`` (statements of what a question asks), ``mentions`` (whe
 By type of answer: ``text`` (also which answers count as abstaining) and ``names`` (with ``peoples``: countries, their
 adjectives and languages), ``booleans``, ``choices``, ``dates`` (and times of day), ``lists``, ``numbers`` (reads
 numbers), ``numeric_answer`` (which number is the answer), ``words`` (numbers in words), ``formulas``.
-``reasons`` says whose doing an invalid grade is.
+``verdicts`` has what a comparison gives, and says whose doing an invalid grade is.
 """
 
 from .extract import extract

@@ -53,6 +53,7 @@ _SO = (
     r"so,?\s+(?:(?:in|on|at|after)\s[^,;.]{1,30}?\s)?(?:the|his|her|its|their|(?:it|he|she|they)(?:['\u2019]s)?"
     r"|(?-i:[A-Z])[\w-]+(?=\s(?:is|was)\s))\s"
 )
+_DRAWS = re.compile(rf"\W*(?:(?:therefore|thus|hence|in\s+conclusion)\b|{_SO})", re.IGNORECASE)
 _JOINTS = re.compile(rf"; (?!or\b)|, (?={_SO})")
 _OWN = re.compile(r"\A[^,;:]{1,60}\s(?:is|was|are|were)\s(?:its|his|her|their)\s\w+\W*\Z")
 """The same the other way round: "New Delhi is its capital."."""
@@ -198,7 +199,7 @@ def _named(plain: str, said: Sequence[str], golds: Sequence[str]) -> NameVerdict
             return NameVerdict(None, "named in passing")  # "Brazil; the ocean is the Atlantic."
         return NameVerdict(True, "contained") if goes_on else NameVerdict(False, "another answer")
     if roles[0] is Role.ASSERTED:
-        concluded = len(said) > 1 and _draws(said[-1]) and roles[-1] is None
+        concluded = len(said) > 1 and _DRAWS.match(said[-1]) and roles[-1] is None
         said_again = any(role is None and _repeats(s, spoken[0], names) for s, role in zip(spoken, roles, strict=True))
         return NameVerdict(None, "another conclusion") if concluded or said_again else NameVerdict(True, "contained")
     if any(role is Role.ASSERTED and _leads_on(n, said, spoken, names) for n, role in enumerate(roles)):
@@ -314,15 +315,12 @@ def _absent(first: str, golds: Sequence[str]) -> NameVerdict:
     spoken = bool({t.word for t in tokens(given)} & view.FINITE)
     bare = len(given.split()) <= (_SHORT // 2 if spoken else _SHORT)
     spoken_of = [g for g in golds if text.normalize(g).split()[-1:] and text.normalize(g).split()[-1] not in text.KINDS]
-    if bare and any(text.part_of(given, gold) for gold in golds):
-        return NameVerdict(None, "part of the name")
-    if any(by_surname(tokens(first), gold) for gold in spoken_of if "," not in gold):
-        return NameVerdict(None, "part of the name")
-    if any(_without_place(first, *gold.split(", ", 1)) for gold in golds if ", " in gold):
-        return NameVerdict(None, "part of the name")
+    part = bare and any(text.part_of(given, gold) for gold in golds)
+    part = part or any(by_surname(tokens(first), gold) for gold in spoken_of if "," not in gold)
+    part = part or any(_without_place(first, *gold.split(", ", 1)) for gold in golds if ", " in gold)
     counts = [re.findall(r"\d+", g) for g in golds if re.search(r"\d\W+[^\W\d_]{2,}\W.*\d", g)]
     several = any(len(n) > 1 and n == [d for d in re.findall(r"\d+", first) if d in n] for n in counts)
-    if several or spellings.only_a_number(given, golds):
+    if part or several or spellings.only_a_number(given, golds):
         return NameVerdict(None, "part of the name")  # "50-49" for "50 yeas and 49 nays"
     if any(spellings.initials(given, words(g)) or spellings.initials(g, words(given)) for g in golds):
         return NameVerdict(None, "initials of the name")
@@ -361,10 +359,6 @@ def _bare(sentence: str) -> bool:
         and ": " not in sentence
         and not {t.word for t in tokens(sentence)} & view.FINITE
     )
-
-
-def _draws(sentence: str) -> bool:
-    return re.match(rf"\W*(?:(?:therefore|thus|hence|in\s+conclusion)\b|{_SO})", sentence, re.IGNORECASE) is not None
 
 
 def _repeats(sentence: Sequence[Token], first: Sequence[Token], names: Sequence[tuple[str, ...]]) -> bool:

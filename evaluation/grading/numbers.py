@@ -158,13 +158,9 @@ _MONEY = frozenset({"dollar", "euro", "sterling"})
 _COMPOUND = re.compile(r"^\s*(?:,|and|,\s*and)?\s*$", re.I)
 
 
-def find_all(text: str) -> list[Number]:
-    """All numbers of a ``normalized`` text in order; numbers as words only where they stand outside digits."""
-    return list(_all(text))
-
-
 @lru_cache(maxsize=256)
-def _all(text: str) -> tuple[Number, ...]:
+def find_all(text: str) -> tuple[Number, ...]:
+    """All numbers of a ``normalized`` text in order; numbers as words only where they stand outside digits."""
     found = [n for m in _NUMBER.finditer(text) if (n := _number(m, text)) is not None]
     taken = bytearray(len(text))
     for n in found:

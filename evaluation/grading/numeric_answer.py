@@ -364,13 +364,8 @@ def _chosen(sentence: str, chosen: list[Number], position: int, first: bool) -> 
     ended = pair if _BETWEEN.search(sentence[: pair[0].start]) else []  # "between 10 and 12" does not say 12
     if maybe or _several(sentence, [n for n in chosen if n not in same] if first else ended):
         return QuantityReading(None, "hedged")
-    if (
-        first
-        and not _LED.search(before)
-        and (len(chosen) < 2 or _EXPLAINS.search(sentence[number.end : chosen[1].start]))
-    ):
-        others = ()
-    return QuantityReading(number, same=same, rivals=others)
+    explains = len(chosen) < 2 or _EXPLAINS.search(sentence[number.end : chosen[1].start])
+    return QuantityReading(number, same=same, rivals=() if first and explains and not _LED.search(before) else others)
 
 
 def _several(text: str, chosen: list[Number]) -> bool:

@@ -111,7 +111,7 @@ class _Given:
         return numbers.show(self.number)
 
     @cached_property
-    def held(self) -> list[Number]:
+    def held(self) -> Sequence[Number]:
         """All numbers of the text."""
         return numbers.find_all(self.plain)
 

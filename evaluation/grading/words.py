@@ -235,9 +235,8 @@ ORDINALS: tuple[str, ...] = (
     *"first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth".split(),
     *"fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth".split(),
 )
-_TENTHS = {"twenty": 20, "thirty": 30}
 DAYS = {word: n for n, word in enumerate(ORDINALS, 1)} | {"thirtieth": 30}
-DAYS |= {f"{tens}-{word}": n + k for tens, n in _TENTHS.items() for k, word in enumerate(ORDINALS[:9], 1) if n + k < 32}
+DAYS |= {f"{tens}-{word}": n + k for tens, n in TENS.items() for k, word in enumerate(ORDINALS[:9], 1) if n + k < 32}
 """Days of a month in words."""
 _ORDINAL = re.compile(rf"(?<![\w-])(?:{'|'.join(ORDINALS)})\b(?![,\w-]|\s+of\b)", re.IGNORECASE)
 _ORDINAL_WORDS = 12
@@ -268,7 +267,7 @@ def _split_fraction(tokens: list[str]) -> tuple[list[str], Fraction | None]:
     if not tokens or tokens[-1] not in _PARTS:
         return tokens, Fraction(0)
     denominator, rest = _PARTS[tokens[-1]], tokens[:-1]
-    if tokens[-1].endswith("s") or tokens[-1] == "halves":
+    if tokens[-1].endswith("s"):
         if not rest or rest[-1] not in SMALL:
             return tokens, None
         return rest[:-1], Fraction(SMALL[rest[-1]], denominator)

@@ -13,7 +13,7 @@ from ...errors import InputError
 from .. import dependence, few_cases, statistics
 from ..case import Case
 from ..graded import Graded
-from ..grading.reasons import by_the_answer
+from ..grading.verdicts import by_the_answer
 from ..metrics import Metric, mark
 from .base import CaseSet, Entry, Evidence, Reduction, by_model
 

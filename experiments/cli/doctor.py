@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -22,15 +22,7 @@ _ENOUGH = 1 << 30
 
 def examine(progress: Bar = no_bar) -> list[dict[str, Any]]:
     """One row per check: ``check``, ``ok``, ``required``, ``value`` and, if the check fails, ``fix``."""
-    checks: tuple[Callable[[], list[dict[str, Any]]], ...] = (
-        _python,
-        _libraries,
-        _extras,
-        _device,
-        _offline,
-        _disk,
-        _organisms,
-    )
+    checks = (_python, _libraries, _extras, _device, _offline, _disk, _organisms)
     rows: list[dict[str, Any]] = []
     with progress("checking this machine", len(checks)) as advance:
         for check in checks:

@@ -1,7 +1,7 @@
 """Figures of pairs of questions: one accuracy against another over models, and accuracy over the size of numbers."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,18 +17,6 @@ from . import style
 from .drawing import PAIRS, Drawing, Figure, drawn, figure, need
 from .grouping import labels
 
-Pick = Callable[[Item], tuple[Truth, Truth, Truth]]
-"""A case's truth on the x axis, whether it counts on the y axis, and its truth there."""
-
-
-def _plain(x: str, y: str) -> Pick:
-    return lambda item: (item.truth(x), True, item.truth(y))
-
-
-def _second_hop(item: Item) -> tuple[Truth, Truth, Truth]:
-    """The pair counts only if Q1 is right inside it."""
-    return item.truth("part:1"), item.truth("pair:q1"), item.truth("whole")
-
 
 @dataclass(frozen=True)
 class Scatter:
@@ -39,8 +27,7 @@ class Scatter:
     y: str
     text: str
     roles: tuple[str, ...]
-    """Roles that a run must have to be drawn."""
-    pick: Pick
+    """Those that a run must have: of the x axis, of what must be right on the y axis if anything, of the y axis."""
 
     def __call__(self, runs: Sequence[RunData]) -> Drawing:
         chosen = [r for r in runs if set(self.roles) <= {g.role for g in r.graded}]
@@ -64,25 +51,25 @@ LEAKAGE = _scatter(
     "leakage", PAIRS + " (with cases that have meta.original)", 25,
     "Originals and their changed versions", "the original question", "with one number changed",
     "Below the diagonal: the original is easier than its changed version, as it would be after training on it.",
-    ("original", "part:1"), _plain("original", "part:1"),
+    ("original", "part:1"),
 )  # fmt: skip
 DISTRACTION = _scatter(
     "distraction", PAIRS, 26,
     "The first question, alone and inside the pair", "Q1 alone", "Q1 inside the pair",
     "Below the diagonal: the second question distracts from the first.",
-    ("part:0", "pair:q1"), _plain("part:0", "pair:q1"),
+    ("part:0", "pair:q1"),
 )  # fmt: skip
 SECOND_HOP = _scatter(
     "second-hop", PAIRS, 27,
     "The second question, alone and as second hop", "Q2 alone", "Q2 in the pair, given Q1 right",
     "Below the diagonal: the second question is harder after the first, although the first one's answer is right.",
-    ("part:1", "pair:q1", "whole"), _second_hop,
+    ("part:1", "pair:q1", "whole"),
 )  # fmt: skip
 CO_PRESENTED = _scatter(
     "co-presented", PAIRS, 28,
     "The second question beside an independent first", "Q2 alone", "Q2 beside an independent Q1",
     "On the diagonal: two questions in one prompt do not by themselves lower accuracy.",
-    ("part:1", "co-presented"), _plain("part:1", "co-presented"),
+    ("part:1", "co-presented"),
 )  # fmt: skip
 
 
@@ -116,8 +103,9 @@ def stacked(i: int) -> float:
 def _rows(run: RunData, label: str, kind: Scatter) -> list[Row]:
     items = counting.items(counted_rows(run))
     asked = [item for item in items if set(kind.roles) <= set(item.rows)]
-    picked = [kind.pick(item) for item in asked]
-    x, y = (_rate(of, asked) for of in ([(True, x) for x, _, _ in picked], [(inside, y) for _, inside, y in picked]))
+    first, *given, last = kind.roles
+    x = _rate([(True, item.truth(first)) for item in asked], asked)
+    y = _rate([(item.truth(given[0]) if given else True, item.truth(last)) for item in asked], asked)
     return [{"run": run.name, "model": label, "benchmark": run.benchmark, **y,
              "x": x["value"], "x_low": x["low"], "x_high": x["high"], "n_x": x["n"]}]  # fmt: skip
 

@@ -32,19 +32,7 @@ from .study import Row, Study, StudyRun, StudyTable
 
 _RELATIVE = frozenset(["code_gain"])
 
-SHOWN = (
-    "model",
-    "data",
-    "pair",
-    "what",
-    "group",
-    "shown",
-    "n",
-    "invalid",
-    "as the paper counts",
-    "published",
-    "source",
-)
+SHOWN = (*"model data pair what group shown n invalid".split(), "as the paper counts", "published", "source")
 
 
 def metric_rows(

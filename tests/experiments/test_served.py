@@ -8,13 +8,14 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from json_server import running
 
 from composcope import model_loading
 from composcope.errors import InputError
@@ -33,22 +34,15 @@ SECRET = "sk-very-secret-0123456789"
 Capture = pytest.CaptureFixture[str]
 
 
-def serve(model: Path) -> tuple[subprocess.Popen[str], str]:
-    command = [sys.executable, str(SERVER), "--model", str(model), "--served-model-name", "taught"]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        env={**os.environ, "VLLM_API_KEY": SECRET, "PYTHONPATH": str(SITE), "HF_HUB_OFFLINE": "1"},
-    )  # fmt: skip
-    assert process.stdout is not None
-    return process, f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
+def serve(model: Path) -> AbstractContextManager[str]:
+    env = {**os.environ, "VLLM_API_KEY": SECRET, "PYTHONPATH": str(SITE), "HF_HUB_OFFLINE": "1"}
+    return running(SERVER.name, "--model", str(model), "--served-model-name", "taught", env=env)
 
 
 @pytest.fixture(scope="module")
 def url(taught: Path) -> Iterator[str]:
-    process, url = serve(taught)
-    yield url
-    process.kill()
-    process.wait()
+    with serve(taught) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +60,7 @@ def vllm_python(tmp_path: Path) -> Path:
     package.mkdir(parents=True)
     (package / "api_server.py").write_text(f"import runpy; runpy.run_path({str(SERVER)!r}, run_name='__main__')\n")
     python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path / "site"}:{SITE} exec {sys.executable} "$@"\n')
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path / "site"}:{SITE}:{SERVER.parent} exec {sys.executable} "$@"\n')
     python.chmod(python.stat().st_mode | stat.S_IXUSR)
     return python
 
@@ -115,13 +109,9 @@ def test_a_run_evaluated_over_http_is_probed_when_the_server_is_gone(
     here: Path, taught: Path, case_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_KEY", SECRET)
-    process, url = serve(taught)
-    try:
+    with serve(taught) as url:
         named = ["-m", f"taught@{url}", "--api-key-env", "MY_KEY"]
         assert main(["evaluate", *named, *study(case_file, tmp_path / "r")]) == 0
-    finally:
-        process.kill()
-        process.wait()
     assert not (tmp_path / "r" / "probes").exists()
     assert main(["probe", str(tmp_path / "r"), "--probes", "lookback", "--probe-model", str(taught), "--quiet"]) == 0
     probed = [(run / "probes" / "lookback" / "table.csv").read_text() for run in (tmp_path / "r", here)]

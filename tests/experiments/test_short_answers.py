@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 
 import pytest
 from exit_codes import done
+from json_server import running
 
 from composcope.evaluation.asks import Ask, Response
 from composcope.evaluation.cases import Case, Part, write_cases
@@ -203,16 +202,10 @@ def test_what_is_said_names_rate_interval_and_margin() -> None:
     assert "100 % [79 %, 100 %]" in divergence.in_words(every)
 
 
-SERVER = Path(__file__).resolve().parents[1] / "evaluation" / "engines" / "faulty_server.py"
-
-
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    process = subprocess.Popen([sys.executable, str(SERVER)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
-    process.kill()
-    process.wait()
+    with running("faulty_server.py") as url:
+        yield url
 
 
 def journal(run: Path) -> bytes:

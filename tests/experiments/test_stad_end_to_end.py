@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,13 +10,13 @@ from urllib.request import urlopen
 
 import pytest
 from exit_codes import done
+from json_server import running
 
 from composcope.evaluation.benchmarks.catalog import load
 from composcope.evaluation.cases import read_cases
 from composcope.experiments.cli import main
 from composcope.experiments.organism import tasks, world
 
-SERVER = Path(__file__).with_name("rule_server.py")
 N = 8
 
 
@@ -44,13 +42,8 @@ def questions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]
 
 @pytest.fixture(scope="module")
 def server(questions: tuple[Path, str, str]) -> Iterator[str]:
-    process = subprocess.Popen([sys.executable, str(SERVER), *questions[1:]], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
-    finally:
-        process.terminate()
-        process.wait(timeout=120)
+    with running("rule_server.py", *questions[1:]) as url:
+        yield url
 
 
 def _asked(server: str) -> dict[str, int]:

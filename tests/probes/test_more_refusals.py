@@ -251,11 +251,8 @@ FLAT, HOLED = np.zeros((3, 2)), np.array([[1.0, np.nan]] * 3)
         (lambda lm: maps.map_test(FLAT, FLAT, level=1), InputError, "level=1"),
         (lambda lm: contrast.paired({"a": [1.0, 2.0]}), NoCasesError, "roles ['a'] have sizes [2]"),
         (lambda lm: contrast.paired({"a": {}, "b": {}}), NoCasesError, "sizes [0, 0]"),
-        (
-            lambda lm: contrast.paired({"a": [1.0, 2.0, 4.0], "b": [0.0, 3.0, 1.0]}, test="t", clusters=[1, 1, 2]),
-            InputError,
-            "test 't'",
-        ),
+        (lambda lm: contrast.paired({"a": [1.0, 2.0, 4.0], "b": [0.0, 3.0, 1.0]}, test="t", clusters=[1, 1, 2]),
+         InputError, "test 't'"),
         (lambda lm: validity.planted_recovery([1.0], n=5), NoCasesError, "1 baseline scores and n=5"),
         (lambda lm: validity.planted_recovery([1.0, 2.0], n=1), NoCasesError, "2 baseline scores and n=1"),
         (lambda lm: neurons.causal_check(lm, [P], [[3]], []), InputError, "1 prompts, 1 answers, 0 sets"),
@@ -270,15 +267,12 @@ FLAT, HOLED = np.zeros((3, 2)), np.array([[1.0, np.nan]] * 3)
         (lambda lm: engine.transplant_all(lm, P, P[:3], [0]), InputError, "donor of 5 and recipient of 3"),
         (lambda lm: prompt_end._shares(([1], None), (2, 3)), InputError, "clusters: 1 labels for 2 prompts"),
         (lambda lm: prompt_end._shares((None, [1]), (2, 3)), InputError, "clusters: 1 labels for 3 prompts"),
-        (
-            lambda lm: readings.place_names([_reading("c", "x", "y"), _reading("d", "y", "x")]),
-            InputError,
-            "case 'd': places ['y', 'x'], others have ['x', 'y']",
-        ),
+        (lambda lm: readings.place_names([_reading("c", "x", "y"), _reading("d", "y", "x")]), InputError,
+         "case 'd': places ['y', 'x'], others have ['x', 'y']"),
         (lambda lm: readings.patchscope(lm, torch.zeros(4, 1, 32), [0], ["a"], shown=["b"]), InputError, "patchscope"),
         (lambda lm: readings.repeating_prompt(JOINS, ["Spain"]), InputError, "placeholder"),
     ],
-)
+)  # fmt: skip
 def test_what_no_number_can_be_made_of_is_refused(
     lm: Model, call: Callable[[Model], object], error: type[Exception], said: str
 ) -> None:

@@ -11,9 +11,9 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from json_server import JsonHandler, Server, completion
 from references import material
 from told_engine import drawn
 
@@ -25,28 +25,13 @@ _LOCK = threading.Lock()
 _TIMES: Counter[str] = Counter()
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-    def _reply(self, status: int, value: Any, **headers: str) -> None:
-        data = value if isinstance(value, bytes) else json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        for name, word in headers.items():
-            self.send_header(name.replace("_", "-"), word)
-        self.end_headers()
-        self.wfile.write(data)
-
+class _Handler(JsonHandler):
     def do_GET(self) -> None:
         models = [{"id": name, "object": "model", "created": 0, "owned_by": "x"} for name in ("told", "other")]
-        self._reply(200, {"object": "list", "data": models})
+        self.reply(200, {"object": "list", "data": models})
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = self.body()
         chat = self.path.endswith("/chat/completions")
         prompt = "\n".join(m["content"] for m in body["messages"]) if chat else body["prompt"]
         with _LOCK:
@@ -57,11 +42,11 @@ class _Handler(BaseHTTPRequestHandler):
         seed = str(body.get("seed")) if body.get("temperature") else ""
         luck = drawn(body["model"], prompt, seed) if question else 0.4
         if luck < 0.08:
-            return self._reply(400, {"error": {"message": "content filter"}})
+            return self.reply(400, {"error": {"message": "content filter"}})
         if luck < 0.16 and times == 1:
-            return self._reply(429, {"error": {"message": "slow down"}}, Retry_After="0")
+            return self.reply(429, {"error": {"message": "slow down"}}, Retry_After="0")
         if luck < 0.24 and times == 1:
-            return self._reply(200, b'{"choices": [{"mess')
+            return self.reply(200, b'{"choices": [{"mess')
         counted = "one two three four five six seven eight nine ten eleven twelve"
         text, finish = GOLDS.get(question, f"{drawn(prompt, seed)} {counted}" if seed else counted), "stop"
         if luck > 0.92:
@@ -78,18 +63,11 @@ class _Handler(BaseHTTPRequestHandler):
             text = text[:cut]
         if len(words := text.split()) > (limit := body.get("max_tokens", 1000)):
             text, finish = " ".join(words[:limit]), "length"
-        message = {"role": "assistant", "content": text}
-        self._reply(200, {
-            "id": "x", "created": 0, "object": "chat.completion" if chat else "text_completion",
-            "model": "another" if 0.3 < luck < 0.36 else body["model"],
-            "choices": [{"index": 0, "finish_reason": finish, **({"message": message} if chat else {"text": text})}],
-            "usage": {"prompt_tokens": len(prompt.split()), "completion_tokens": len(text.split()), "total_tokens": 0},
-        })  # fmt: skip
+        name = "another" if 0.3 < luck < 0.36 else body["model"]
+        self.reply(200, completion(text, finish, (len(prompt.split()), len(text.split())), name, chat))
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
+class _Server(Server):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that closes its connection is no error; all others are shown."""
         if not isinstance(sys.exception(), ConnectionError):

@@ -6,13 +6,11 @@ They answer in many forms: right in other words, with another kind of mistake ea
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Sequence
-from importlib import import_module
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import rule_server
 from told_engine import ToldEngine, ToldTarget, drawn
 
 from composcope.errors import ModelError
@@ -115,11 +113,6 @@ class Teacher(BaseEngine):
     """Whatever a builder asks a teacher, a judge or a solver for, answered by the rules of ``rule_server``."""
 
     def __init__(self, name: str) -> None:
-        sys.path.append(str(Path(__file__).resolve().parents[1] / "experiments"))
-        try:
-            self.rules: Any = import_module("rule_server")
-        finally:
-            sys.path.pop()
         self.identity = {"weights": name, "model": name}
         self.provenance = {"engine": "rules"}
         self.name = name
@@ -127,7 +120,7 @@ class Teacher(BaseEngine):
     def answer(self, asks: Sequence[Ask]) -> Iterator[tuple[Ask, Response]]:
         for ask in asks:
             try:
-                text = self.rules.reply({"messages": [{"content": ask.prompt}], "temperature": ask.temperature})
+                text = rule_server.reply({"messages": [{"content": ask.prompt}], "temperature": ask.temperature})
             except (AttributeError, TypeError, IndexError):
                 text = json.dumps({"score": int(drawn(self.name, ask.prompt) < 0.6)})
             yield ask, Response(ask_identity(ask, self.identity), text, "stop", 4, len(text.split()))

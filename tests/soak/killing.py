@@ -23,6 +23,8 @@ from pathlib import Path
 
 import under_load  # beside this file
 
+from composcope.experiments.run import provenance
+
 HERE = Path(__file__).parent
 MODEL_SERVER = HERE.parent / "model_server.py"
 PORT_TRIES = 50
@@ -60,24 +62,6 @@ class Disturbed:
 def journal_bytes(out: Path) -> int:
     """Bytes of answers on disk."""
     return sum(p.stat().st_size for p in out.glob("**/journal/*.jsonl"))
-
-
-def descendants(pid: int) -> list[int]:
-    """Processes under a process, nearest first."""
-    parents: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except (OSError, IndexError):
-                continue
-            parents.setdefault(parent, []).append(int(entry.name))
-    found, todo = [], [pid]
-    while todo:
-        children = parents.get(todo.pop(0), [])
-        found += children
-        todo += children
-    return found
 
 
 def with_word(pids: Sequence[int], word: str) -> list[int]:
@@ -143,7 +127,7 @@ def watch(
             found.kills.append(f"{victim} at {journal_bytes(out) / total:.0%}")
             del left[0]
             return True
-        pids = with_word([*descendants(driver.pid), *study.outside()], victim)
+        pids = with_word([*provenance._descendants(driver.pid), *study.outside()], victim)
         if pids:
             os.kill(rng.choice(pids), signal.SIGKILL)
             found.kills.append(f"{victim} at {journal_bytes(out) / total:.0%}")
@@ -261,7 +245,7 @@ def managed(folder: Path, victims: Sequence[str]) -> Study:
     (package / "api_server.py").write_text(program)
     python = folder / "python"
     site = HERE.parents[1] / ".site"
-    python.write_text(f'#!/bin/sh\nPYTHONPATH={folder / "site"}:{site} exec {sys.executable} "$@"\n')
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={folder / "site"}:{site}:{HERE.parent} exec {sys.executable} "$@"\n')
     python.chmod(python.stat().st_mode | stat.S_IXUSR)
     options = ("--engine", "vllm", "--vllm-python", str(python), "--concurrency", "4")
     return Study("a managed server", evaluate(*options), victims)

@@ -531,39 +531,21 @@ def _named(run: str, case: str, **extra: Any) -> Source:
     [
         (lambda: gated.joint_stability([]), InputError, ("0 runs", "at least 1")),
         (lambda: gated.joint_stability([_named("r", "a"), _named("r", "a")]), InputError, ("'r'", "twice")),
-        (
-            lambda: gated.joint_stability([_named("r", "a"), source("s", case_rows("a", "y", "+", "+"))]),
-            NoCasesError,
-            ("no probed atom in common",),
-        ),
-        (
-            lambda: gated.compare_formats([_named("r", "a", prompt="xml"), _named("s", "a", prompt="cot")], "t"),
-            InputError,
-            ("--reference t", "r, s"),
-        ),
-        (
-            lambda: gated.compare_formats([_named("r", "a", prompt="xml"), _named("s", "b", prompt="cot")]),
-            NoCasesError,
-            ("none of the 1 gate-passing",),
-        ),
-        (
-            lambda: gated.compare_formats([_named("r", "a", prompt="xml"), _named("s", "a", prompt="xml")]),
-            InputError,
-            ("s: case 'a'", "format 'xml'"),
-        ),
-        (
-            lambda: taxonomy.read_annotations([{"case": "a", "label": "other"}, {"case": "a", "label": LABEL}], "f"),
-            InputError,
-            ("f:2: case 'a'", f"'other' and '{LABEL}'"),
-        ),
+        (lambda: gated.joint_stability([_named("r", "a"), source("s", case_rows("a", "y", "+", "+"))]), NoCasesError,
+         ("no probed atom in common",)),
+        (lambda: gated.compare_formats([_named("r", "a", prompt="xml"), _named("s", "a", prompt="cot")], "t"),
+         InputError, ("--reference t", "r, s")),
+        (lambda: gated.compare_formats([_named("r", "a", prompt="xml"), _named("s", "b", prompt="cot")]), NoCasesError,
+         ("none of the 1 gate-passing",)),
+        (lambda: gated.compare_formats([_named("r", "a", prompt="xml"), _named("s", "a", prompt="xml")]), InputError,
+         ("s: case 'a'", "format 'xml'")),
+        (lambda: taxonomy.read_annotations([{"case": "a", "label": "other"}, {"case": "a", "label": LABEL}], "f"),
+         InputError, ("f:2: case 'a'", f"'other' and '{LABEL}'")),
         (lambda: taxonomy.read_annotations([{"label": "other"}]), InputError, ("annotations:1", "case None")),
-        (
-            lambda: taxonomy.read_annotations([{"case": "a", "label": "other", "repeat": True}]),
-            InputError,
-            ("annotations:1", "repeat is True"),
-        ),
+        (lambda: taxonomy.read_annotations([{"case": "a", "label": "other", "repeat": True}]), InputError,
+         ("annotations:1", "repeat is True")),
     ],
-)
+)  # fmt: skip
 def test_runs_and_labels_that_do_not_fit_together_are_named(
     call: Any, error: type[Exception], said: tuple[str, ...]
 ) -> None:

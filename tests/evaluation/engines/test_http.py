@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from hostile_server import Hostile, Request, completion, reply
+from json_server import running
 
 from composcope.errors import ModelError
 from composcope.evaluation.asks import Ask, Response
@@ -26,16 +27,10 @@ from composcope.evaluation.engines.http import HttpEngine, connect
 from composcope.evaluation.engines.local import LocalEngine
 from composcope.evaluation.journal import Journal, ask_identity, read_journal
 
-SERVER = Path(__file__).with_name("faulty_server.py")
+SERVER = "faulty_server.py"
 SECRET = "sk-very-secret-0123456789"
 WORDS = 20
 """Words in each of the server's answers."""
-
-
-def serve(*ignored: str) -> tuple[subprocess.Popen[str], str]:
-    process = subprocess.Popen([sys.executable, str(SERVER), *ignored], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    return process, f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
 
 
 @pytest.fixture(autouse=True)
@@ -46,10 +41,8 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    process, url = serve()
-    yield url
-    process.kill()
-    process.wait()
+    with running(SERVER) as url:
+        yield url
 
 
 def requests_for(url: str, prompt: str) -> int:
@@ -192,17 +185,13 @@ def test_a_dead_server_is_said_once_and_not_for_every_ask(make_ask: Callable[...
 
 
 def test_stop_strings_are_kept_at_the_end_also_where_the_server_ignores_them(make_ask: Callable[..., Ask]) -> None:
-    process, url = serve("stop")
-    try:
+    with running(SERVER, "stop") as url:
         engine = engine_at(url)
         free = one(engine, make_ask("q", max_tokens=100))
         stop = free.text.split()[3]
         for most in (100, 10):  # the server's own end, or its limit, comes after the stop string
             cut = one(engine, make_ask("q", max_tokens=most, stop=(stop,)))
             assert cut.text == free.text[: free.text.index(stop) + len(stop)] and cut.finish_reason == "stop"
-    finally:
-        process.kill()
-        process.wait()
 
 
 def test_where_the_prompt_is_known_to_open_the_thinking_no_stop_string_ends_it(
@@ -228,13 +217,9 @@ def test_token_ids_are_kept_where_the_server_sends_them(url: str, make_ask: Call
     response = one(engine, make_ask("two words", max_tokens=5))
     assert response.prompt_ids == (3, 5)
     assert response.response_ids == tuple(int(word[1:], 16) for word in response.text.split())
-    process, silent = serve("return_token_ids")
-    try:
+    with running(SERVER, "return_token_ids") as silent:
         engine = connect(silent, "good", api_key=SECRET)
         assert engine.capabilities.token_ids is False and one(engine, make_ask("two words")).response_ids is None
-    finally:
-        process.kill()
-        process.wait()
 
 
 @pytest.mark.parametrize(
@@ -247,8 +232,7 @@ def test_token_ids_are_kept_where_the_server_sends_them(url: str, make_ask: Call
     ],
 )
 def test_asks_that_need_an_ignored_field_are_refused(make_ask: Callable[..., Ask], ignored: str, ask: dict) -> None:
-    process, url = serve(ignored)
-    try:
+    with running(SERVER, ignored) as url:
         engine = connect(url, "good", api_key=SECRET)
         name = {"temperature": "sampling"}.get(ignored, ignored)
         assert engine.capabilities.to_dict()[name] is False
@@ -256,20 +240,13 @@ def test_asks_that_need_an_ignored_field_are_refused(make_ask: Callable[..., Ask
             list(engine.answer([make_ask(**ask)]))
         if ignored == "temperature":
             assert one(engine, make_ask()).error is None
-    finally:
-        process.kill()
-        process.wait()
 
 
 def test_a_server_that_wants_the_new_name_of_the_token_limit_gets_it(make_ask: Callable[..., Ask]) -> None:
-    process, url = serve("old-limit")
-    try:
+    with running(SERVER, "old-limit") as url:
         engine = connect(url, "good", api_key=SECRET)
         assert engine.capabilities.chat and engine.capabilities.max_tokens
         assert one(engine, make_ask("q", max_tokens=5)).response_tokens == 5
-    finally:
-        process.kill()
-        process.wait()
 
 
 def test_a_refusal_that_names_both_limits_does_not_change_the_limit_of_later_asks(make_ask: Callable[..., Ask]) -> None:
@@ -294,13 +271,9 @@ def test_a_refusal_that_names_both_limits_does_not_change_the_limit_of_later_ask
 
 
 def test_no_more_tokens_are_asked_for_than_the_context_that_a_server_states(make_ask: Callable[..., Ask]) -> None:
-    process, url = serve("context")
-    try:
+    with running(SERVER, "context") as url:
         response = one(connect(url, "good", api_key=SECRET), make_ask("q", max_tokens=100))
         assert (response.finish_reason, response.response_tokens) == ("length", 19)
-    finally:
-        process.kill()
-        process.wait()
 
 
 def test_repeats_of_a_sampled_ask_are_different_draws(url: str, make_ask: Callable[..., Ask]) -> None:

@@ -20,7 +20,7 @@ from composcope.evaluation.asks import Ask
 from composcope.evaluation.engines import managed, supervisor, transport, vllm
 from composcope.evaluation.engines.managed import Launch, ManagedEngine, ManagedServer
 
-SERVER = Path(__file__).with_name("moody_server.py")
+SERVER = Path(__file__).resolve().parents[2] / "moody_server.py"
 # Prompts are counted by hash over several lives of the server.
 ENV = {**os.environ, "PYTHONHASHSEED": "0"}
 

@@ -151,16 +151,11 @@ CONCEDED = [
     ("text", "France", "France, although Andorra and Monaco lie in between.", BORDERS, RIGHT),
     ("text", "France", "Although Spain and Italy are close, only France borders both of them.", BORDERS, RIGHT),
     ("text", "France", "The country, although smaller than Ukraine, is France.", BORDERS, RIGHT),
-    (
-        "text",
-        "France",
-        "Portugal, although most of the border of Spain is with France, which is larger.",
-        BORDERS,
-        NOT_RIGHT,
-    ),
+    ("text", "France", "Portugal, although most of the border of Spain is with France, which is larger.", BORDERS,
+     NOT_RIGHT),
     ("text", "France", "Switzerland, even though France borders Italy.", BORDERS, NOT_RIGHT),
     ("text", "France", "Switzerland, although it does not touch Spain, which borders France.", BORDERS, NOT_RIGHT),
-]
+]  # fmt: skip
 DAY = "What day of the week is it if yesterday was Monday?"
 COUNTED_FROM = [
     ("text", "Tuesday", "It is the day after Monday, so it is Tuesday.", DAY, RIGHT),
@@ -180,37 +175,22 @@ RENAMED = [
 ]
 OFFICE = "Who was the prime minister of the United Kingdom when World War I began?"
 IN_OFFICE = [
-    (
-        "text",
-        "H. H. Asquith",
-        "It began on July 28, 1914, when H. H. Asquith was the prime minister of the United Kingdom.",
-        OFFICE,
-        RIGHT,
-    ),
+    ("text", "H. H. Asquith",
+     "It began on July 28, 1914, when H. H. Asquith was the prime minister of the United Kingdom.", OFFICE, RIGHT),
     ("text", "H. H. Asquith", "It began in 1914, when H. H. Asquith was serving as prime minister.", OFFICE, RIGHT),
     ("text", "H. H. Asquith", "It began in 1914, when H. H. Asquith was deputy prime minister.", OFFICE, NOT_RIGHT),
-    (
-        "text",
-        "H. H. Asquith",
-        "It began in 1914, when David Lloyd George was prime minister, not H. H. Asquith.",
-        OFFICE,
-        NOT_RIGHT,
-    ),
-]
+    ("text", "H. H. Asquith", "It began in 1914, when David Lloyd George was prime minister, not H. H. Asquith.",
+     OFFICE, NOT_RIGHT),
+]  # fmt: skip
 CODE = "What does print('ab' * 2) print in Python?"
 BELOW = [
-    (
-        "text",
-        "abab",
-        "The output of the code is:\n\n```python\nabab\n```\n\nThis is because `*` repeats a string.",
-        CODE,
-        RIGHT,
-    ),
+    ("text", "abab", "The output of the code is:\n\n```python\nabab\n```\n\nThis is because `*` repeats a string.",
+     CODE, RIGHT),
     ("text", "abab", "The code prints:\n\n```\nabab\n```", CODE, RIGHT),
     ("text", "abab", "The code prints:\n\n```\naabb\n```", CODE, WRONG),
     ("text", "Lima", "The capital of Peru is:\n\n- **Lima**", None, RIGHT),
     ("text", "Lima", "The capital of Peru is:\n\n- **Cusco**\n- not Lima", None, NOT_RIGHT),
-]
+]  # fmt: skip
 ROUNDED = [
     ("number", "10/3", "Each piece is approximately 3.33 m long.", None, RIGHT),
     ("number", "10/3", "Each piece is 10/3 metres, or about 3.33 metres, for a rope of 10 metres.", None, RIGHT),
@@ -221,30 +201,17 @@ ROUNDED = [
 ]
 PRIME = "Is 51 a prime number?"
 CONCLUDED = [
-    (
-        "boolean",
-        "no",
-        "To determine if 51 is prime, we check its divisors. 51 = 3 × 17. So 51 is not prime.",
-        PRIME,
-        RIGHT,
-    ),
+    ("boolean", "no", "To determine if 51 is prime, we check its divisors. 51 = 3 × 17. So 51 is not prime.", PRIME,
+     RIGHT),
     ("boolean", "no", "A prime has two divisors. 51 has more: 3 and 17. Thus, 51 is not prime.", PRIME, RIGHT),
-    (
-        "boolean",
-        "no",
-        "To determine if 51 is prime, we check its divisors. 51 is not divisible by 2, 5 or 7. So 51 is prime.",
-        PRIME,
-        WRONG,
-    ),
-    (
-        "boolean",
-        "no",
-        "Let's check whether 51 is a prime number. We try 2, 5, and 7. None divides it. Therefore, it is prime.",
-        PRIME,
-        WRONG,
-    ),
+    ("boolean", "no",
+     "To determine if 51 is prime, we check its divisors. 51 is not divisible by 2, 5 or 7. So 51 is prime.", PRIME,
+     WRONG),
+    ("boolean", "no",
+     "Let's check whether 51 is a prime number. We try 2, 5, and 7. None divides it. Therefore, it is prime.", PRIME,
+     WRONG),
     ("boolean", "no", "Let us check. It is odd. So let us see whether 51 is prime.", PRIME, NOT_RIGHT),
-]
+]  # fmt: skip
 ROOT = "What is the cube root of 512?"
 REASONED = [
     ("number", "8", "The cube root of 512 is 8, since 8³ = 512 and 7³ = 343.", ROOT, RIGHT),
@@ -357,13 +324,8 @@ WRITTEN = [
     ("text", "Myanmar", "Ne Win ruled Myanmar.", "Which country did Ne Win rule?", RIGHT),
     ("text", "Petrarca", "Non \u00e8 Dante, ma Petrarca.", "Chi l'ha scritto?", RIGHT),
     ("text", "Dante", "Non \u00e8 Dante, ma Petrarca.", "Chi l'ha scritto?", WRONG),
-    (
-        "text",
-        "Oder",
-        "The border follows the river Oder to the Baltic Sea.",
-        "Which river does the border follow?",
-        RIGHT,
-    ),
+    ("text", "Oder", "The border follows the river Oder to the Baltic Sea.", "Which river does the border follow?",
+     RIGHT),
     ("boolean", "no", "That is not so true.", "Is it so?", RIGHT),
     ("number", "12", "It is between 10 and 12.", "How many?", NOT_RIGHT),
     ("number", "70", "70.0 \u00b1 0.5 kg", "How heavy is it?", RIGHT),
@@ -376,20 +338,10 @@ WRITTEN = [
     ("number", "12", "The price rose from 10 to 12.", None, RIGHT),
     ("number", "500", "5.0e-7 m", "What is the wavelength in nm?", RIGHT),
     ("text", "Goethe", "Kein Geringerer als Goethe.", None, RIGHT),
-    (
-        "text",
-        "\u041c\u043e\u0441\u043a\u0432\u0430",
-        "\u041d\u0435 \u041c\u043e\u0441\u043a\u0432\u0430, \u0430 \u041a\u0438\u0435\u0432.",
-        None,
-        WRONG,
-    ),
-    (
-        "text",
-        "\u041a\u0438\u0435\u0432",
-        "\u041d\u0435 \u041c\u043e\u0441\u043a\u0432\u0430, \u0430 \u041a\u0438\u0435\u0432.",
-        None,
-        RIGHT,
-    ),
+    ("text", "\u041c\u043e\u0441\u043a\u0432\u0430",
+     "\u041d\u0435 \u041c\u043e\u0441\u043a\u0432\u0430, \u0430 \u041a\u0438\u0435\u0432.", None, WRONG),
+    ("text", "\u041a\u0438\u0435\u0432",
+     "\u041d\u0435 \u041c\u043e\u0441\u043a\u0432\u0430, \u0430 \u041a\u0438\u0435\u0432.", None, RIGHT),
     ("text", "\u6771\u4eac", "\u6771\u4eac\u3067\u306f\u306a\u304f\u4eac\u90fd\u3067\u3059\u3002", None, WRONG),
     ("text", "\u4eac\u90fd", "\u6771\u4eac\u3067\u306f\u306a\u304f\u4eac\u90fd\u3067\u3059\u3002", None, RIGHT),
     ("text", "\uc11c\uc6b8", "\uc11c\uc6b8\uc774 \uc544\ub2c8\ub77c \ubd80\uc0b0\uc785\ub2c8\ub2e4.", None, WRONG),
@@ -421,7 +373,7 @@ WRITTEN = [
     ("text", "Thursday", "Thurs.", None, RIGHT),
     ("text", "Tuesday", "Thurs.", None, WRONG),
     ("text", "September", "in Sep 1939", None, RIGHT),
-]
+]  # fmt: skip
 
 HAUPTSTADT = "Was ist die Hauptstadt der T\u00fcrkei?"
 CAPITALE = "Quelle est la capitale de la Turquie ?"
@@ -500,25 +452,15 @@ STATED = [
     ("number", "6", "change: $14.00\nspent: $6.00", CHANGE, NOT_RIGHT),
     ("number", "8", "The average of 4, 8 and 12 is 8.", AVERAGE, RIGHT),
     ("number", "8", "The average of 4, 8 and 12 is 12.", AVERAGE, NOT_RIGHT),
-    (
-        "number",
-        "25",
-        "The sum of the first four is 16, and with 9 it is 25.",
-        "What is the sum of the first five?",
-        RIGHT,
-    ),
-    (
-        "number",
-        "16",
-        "The sum of the first four is 16, and with 9 it is 25.",
-        "What is the sum of the first four?",
-        RIGHT,
-    ),
+    ("number", "25", "The sum of the first four is 16, and with 9 it is 25.", "What is the sum of the first five?",
+     RIGHT),
+    ("number", "16", "The sum of the first four is 16, and with 9 it is 25.", "What is the sum of the first four?",
+     RIGHT),
     ("number", "-3", "The temperature is - 3 °C.", "What is the temperature?", RIGHT),
     ("number", "3", "The temperature is - 3 °C.", "What is the temperature?", WRONG),
     ("number", "-5", "The result is - 5.", "What is 3 - 8?", RIGHT),
     ("number", "5", "The difference between the two is 8 - 3.", "What is 8 - 3?", NOT_RIGHT),
-]
+]  # fmt: skip
 SUM = "What is 75 + 20?"
 CHECKED = [
     ("number", "95", "75 + 20 = 95. Check: 95 - 20 = 75.", SUM, RIGHT),
@@ -541,14 +483,9 @@ OTHER_YEARS = [
     ("number", "1969", "1968 (Apollo 8), though Apollo 11 landed in 1969.", YEAR, NOT_RIGHT),
     ("number", "1969", "The year was 1969, eight years after 1961.", YEAR, RIGHT),
     ("number", "1969", "The year was 1961, eight years before 1969.", YEAR, WRONG),
-    (
-        "number",
-        "11.75",
-        "She has $11.75 left after buying 3, which cost $8.25.",
-        "How much money does she have left?",
-        RIGHT,
-    ),
-]
+    ("number", "11.75", "She has $11.75 left after buying 3, which cost $8.25.", "How much money does she have left?",
+     RIGHT),
+]  # fmt: skip
 LYON = "What is the capital of the country where Lyon is?"
 FLAG = "Name the three colours of the flag of France."
 NAMED_CELLS = [
@@ -634,23 +571,13 @@ REMARKS = [
     ("number", "292", "So now he has 232 trees. If he had planted 60, he would have 292.", TREES, WRONG),
     ("number", "292", "After planting = **292**\n\n**Tip:** Do such problems in 3 steps.", TREES, RIGHT),
     ("number", "292", "After planting = **232**\n\n**Tip:** Do such problems in 292 steps.", TREES, WRONG),
-    (
-        "number",
-        "21",
-        "Three weeks consist of 21 days, since each week has 7 days.",
-        "How many days are 3 weeks?",
-        RIGHT,
-    ),
-    (
-        "number",
-        "21",
-        "Three weeks consist of 7 days, since each week has 21 days.",
-        "How many days are 3 weeks?",
-        NOT_RIGHT,
-    ),
+    ("number", "21", "Three weeks consist of 21 days, since each week has 7 days.", "How many days are 3 weeks?",
+     RIGHT),
+    ("number", "21", "Three weeks consist of 7 days, since each week has 21 days.", "How many days are 3 weeks?",
+     NOT_RIGHT),
     ("number", "54", "A = 9 \u00d7 6 = 54 cm^2. (The perimeter is 2(9 + 6) = 30 cm.)", None, RIGHT),
     ("number", "54", "A = 2(9 + 6) = 30 cm^2. (The product (9 \u00d7 6) is 54.)", None, NOT_RIGHT),
-]
+]  # fmt: skip
 PRIMES = "How many prime numbers are there between 1 and 20?"
 TALL = "Anna is 8 years older than Ben. Ben is 13. How old is Anna?"
 AREA = "What is the area of a rectangle with sides of 6 cm and 9 cm?"
@@ -734,22 +661,12 @@ SECOND_GUESSES = [
     ("number", "30", "15% of 200 is", "What is 15% of 200?", OPEN),
     ("text", "Jane Austen", "The author of Pride and Prejudice is", AUTHOR, OPEN),
     ("text", "Jane Austen", "The author of Pride and Prejudice is Jane Austen and", AUTHOR, RIGHT),
-    (
-        "ordered-list",
-        "Oslo, Bonn, Rome",
-        "The three are Rome, Oslo, Bonn:\n1. Oslo\n2. Bonn\n3. Rome",
-        "Sort by age: Rome, Oslo, Bonn.",
-        RIGHT,
-    ),
-    (
-        "ordered-list",
-        "Oslo, Bonn, Rome",
-        "The order is Bonn, Rome, Oslo:\n1. Oslo\n2. Bonn\n3. Rome",
-        "Sort by age: Rome, Oslo, Bonn.",
-        OPEN,
-    ),
+    ("ordered-list", "Oslo, Bonn, Rome", "The three are Rome, Oslo, Bonn:\n1. Oslo\n2. Bonn\n3. Rome",
+     "Sort by age: Rome, Oslo, Bonn.", RIGHT),
+    ("ordered-list", "Oslo, Bonn, Rome", "The order is Bonn, Rome, Oslo:\n1. Oslo\n2. Bonn\n3. Rome",
+     "Sort by age: Rome, Oslo, Bonn.", OPEN),
     ("text", "Jane Austen", "The author of Pride and Prejudice is Anne.", AUTHOR, WRONG),
-]
+]  # fmt: skip
 SIGNS = [
     *(
         row
@@ -992,20 +909,10 @@ WHAT_IS_ASKED = [
     ("text", "Jordan", "The country that has not won is Jordan.", None, RIGHT),
     ("text", "Jordan", "I do not think that the country is Jordan.", None, WRONG),
     ("text", "Mary Shelley", '"Frankenstein; or, The Modern Prometheus" was written by Mary Shelley.', NOVEL, RIGHT),
-    (
-        "text",
-        "Mercury",
-        "Venus is the hottest, but Mercury is closest to the Sun.",
-        "Which planet is closest to the Sun?",
-        RIGHT,
-    ),
-    (
-        "text",
-        "Mercury",
-        "Mercury is the smallest planet, but Venus is closest to the Sun.",
-        "Which planet is closest to the Sun?",
-        NOT_RIGHT,
-    ),
+    ("text", "Mercury", "Venus is the hottest, but Mercury is closest to the Sun.",
+     "Which planet is closest to the Sun?", RIGHT),
+    ("text", "Mercury", "Mercury is the smallest planet, but Venus is closest to the Sun.",
+     "Which planet is closest to the Sun?", NOT_RIGHT),
     ("ordered-list", "Alpha; Beta; Gamma", "Alpha, beta, and gamma, followed by delta.", FIRST_LETTERS, RIGHT),
     ("ordered-list", "Alpha; Beta; Delta", "Alpha, beta, and gamma, followed by delta.", FIRST_LETTERS, NOT_RIGHT),
     ("number", "30", "The larger number is 30 and the smaller is 20.", TWO, RIGHT),
@@ -1037,13 +944,8 @@ WHAT_IS_ASKED = [
     ("ordered-list", "8 and 2", "2 and 8", LEGS, WRONG),
     ("ordered-list", "2, 8", "A hen has 2 and a spider has 8.", f"In ascending order, h{LEGS[1:]}", RIGHT),
     ("ordered-list", "2, 8", "A spider has 8 and a hen has 2.", f"In ascending order, h{LEGS[1:]}", WRONG),
-    (
-        "ordered-list",
-        "2, 8",
-        "A hen has 2, a spider has 8.",
-        "How many legs has a spider and a hen, fewest first?",
-        RIGHT,
-    ),
+    ("ordered-list", "2, 8", "A hen has 2, a spider has 8.", "How many legs has a spider and a hen, fewest first?",
+     RIGHT),
     ("text", "3:2", "The ratio of girls to boys is 18:12, which simplifies to 3:2.", RATIO, RIGHT),
     ("text", "3:2", "18:12 = 2:3", RATIO, NOT_RIGHT),
     ("text", "Amazon", "The Nile is the longest, but the Amazon carries the most water.", WATER, RIGHT),
@@ -1078,27 +980,17 @@ WHAT_IS_ASKED = [
     ("text", "[1, 4, 9]", "The expression gives `[1,4,9]`.", None, RIGHT),
     ("text", "[1, 4, 9]", "The expression gives `[1,4,8]`.", None, NOT_RIGHT),
     ("text", "HELLO", "```python\nHELLO\n```", None, RIGHT),
-]
+]  # fmt: skip
 PLANETS, EVENTS = (
     "Order these planets from closest to farthest: Mars, Venus, Earth.",
     "In what order: A) Moon, B) Wall, C) War?",
 )
 FACTORS, BORDERS = "What are the prime factors of 60?", "Which countries border Portugal or Andorra?"
 ORDERS = [
-    (
-        "ordered-list",
-        "C, A, B",
-        "The order is **C, A, B**:\n\n- C) War (1945)\n- A) Moon (1969)\n- B) Wall (1989)",
-        EVENTS,
-        RIGHT,
-    ),
-    (
-        "ordered-list",
-        "C, A, B",
-        "The order is **C, B, A**:\n\n- C) War (1945)\n- A) Moon (1969)\n- B) Wall (1989)",
-        EVENTS,
-        NOT_RIGHT,
-    ),
+    ("ordered-list", "C, A, B", "The order is **C, A, B**:\n\n- C) War (1945)\n- A) Moon (1969)\n- B) Wall (1989)",
+     EVENTS, RIGHT),
+    ("ordered-list", "C, A, B", "The order is **C, B, A**:\n\n- C) War (1945)\n- A) Moon (1969)\n- B) Wall (1989)",
+     EVENTS, NOT_RIGHT),
     ("ordered-list", "C, A, B", "C-A-B", EVENTS, RIGHT),
     ("ordered-list", "C, A, B", "C-B-A", EVENTS, WRONG),
     ("ordered-list", "Venus, Earth, Mars", "Mars, Earth, Venus. From afar: Venus, Earth, Mars.", PLANETS, NOT_RIGHT),
@@ -1117,27 +1009,12 @@ ORDERS = [
         PLANETS,
         RIGHT,
     ),
-    (
-        "ordered-list",
-        "Venus, Earth, Mars",
-        "Venus is first, Mars is last, and Earth is in between.",
-        PLANETS,
-        NOT_WRONG,
-    ),
-    (
-        "ordered-list",
-        "Venus, Earth, Mars",
-        "**Venus, Earth, Mars**\n\nWhy:\n- Mars is at 1.5\n- Venus is at 0.7\n- Earth is at 1",
-        PLANETS,
-        RIGHT,
-    ),
-    (
-        "ordered-list",
-        "Venus, Earth, Mars",
-        "**Mars, Earth, Venus**\n\nWhy:\n- Venus is at 0.7\n- Earth is at 1\n- Mars is at 1.5",
-        PLANETS,
-        NOT_RIGHT,
-    ),
+    ("ordered-list", "Venus, Earth, Mars", "Venus is first, Mars is last, and Earth is in between.", PLANETS,
+     NOT_WRONG),
+    ("ordered-list", "Venus, Earth, Mars",
+     "**Venus, Earth, Mars**\n\nWhy:\n- Mars is at 1.5\n- Venus is at 0.7\n- Earth is at 1", PLANETS, RIGHT),
+    ("ordered-list", "Venus, Earth, Mars",
+     "**Mars, Earth, Venus**\n\nWhy:\n- Venus is at 0.7\n- Earth is at 1\n- Mars is at 1.5", PLANETS, NOT_RIGHT),
     ("ordered-list", "-2, 3.5, 10", "minus two, three and a half, ten", None, RIGHT),
     ("ordered-list", "-2, 3.5, 10", "minus two, three and a quarter, ten", None, NOT_RIGHT),
     ("list", "2, 3, 5", "$$60 = 2^2 \\cdot 3 \\cdot 5$$\n\nPrime factors: $2, 3, 5$", FACTORS, RIGHT),
@@ -1152,7 +1029,7 @@ ORDERS = [
     ("list", "Spain and France", "Spain as well as Italy", BORDERS, WRONG),
     ("number", "1/6", "There is a 1-in-6 chance (about 16.7%).", None, RIGHT),
     ("number", "1/6", "There is a 1-in-5 chance (about 20%).", None, WRONG),
-]
+]  # fmt: skip
 SPEED, RUN = "What is its average speed in kilometres per hour?", "How fast is it in m/s?"
 SPEEDS = [
     ("number", "72", "72 km/h", SPEED, RIGHT),
@@ -1164,14 +1041,9 @@ SPEEDS = [
     ("number", "20000", "20 km/s", RUN, RIGHT),
     ("number", "20", "20 km/s", RUN, WRONG),
     ("date", "22:05", "It starts at 7:45 PM and ends at 10:05 PM.", "When does it end if it starts at 19:45?", RIGHT),
-    (
-        "date",
-        "22:05",
-        "It starts at 10:05 PM and ends at 7:45 PM.",
-        "When does it end if it starts at 19:45?",
-        NOT_RIGHT,
-    ),
-]
+    ("date", "22:05", "It starts at 10:05 PM and ends at 7:45 PM.", "When does it end if it starts at 19:45?",
+     NOT_RIGHT),
+]  # fmt: skip
 DAYS, SIGNED = "Which date is 10 days after 25 February 2024?", "In what year was the treaty signed?"
 LANDED = "When did the Apollo 11 mission land on the Moon?"
 BORN, ABSTAIN = "In which city was Franz Kafka born?", {"abstained"}
@@ -1207,13 +1079,8 @@ PLACES_AND_REMARKS = [
     ("text", "University of Oslo", "It is the University.", "Which university in Oslo is it?", NOT_RIGHT),
     ("text", "Hawaii", "Hawai\u02bbi", None, RIGHT),
     ("text", "Hawaii", "It is in Hawai\u2018i.", None, RIGHT),
-    (
-        "text",
-        "Nora Vik",
-        "From the clues, this is Nora Vik. Her voyages to Iceland made her known.",
-        "Who is it?",
-        RIGHT,
-    ),
+    ("text", "Nora Vik", "From the clues, this is Nora Vik. Her voyages to Iceland made her known.", "Who is it?",
+     RIGHT),
     ("number", "1975", "Ida won the Prize in 1984. Her first Prize was in 1975.", FIRST_PRIZE, RIGHT),
     ("number", "1975", "Ida did not win her first Prize in 1984. It was 1975.", FIRST_PRIZE, RIGHT),
     ("text", "WHO", "It was held on the lake by UNICEF.", "Which body is it?", WRONG),
@@ -1222,7 +1089,7 @@ PLACES_AND_REMARKS = [
     ("number", "1984", TWO_PRIZES, PRIZE, WRONG),
     ("date", "1975", TWO_PRIZES, PRIZE, RIGHT),
     ("date", "1984", TWO_PRIZES, PRIZE, WRONG),
-]
+]  # fmt: skip
 NO_SOURCE = "The available data sources do not contain specific information about"
 CAPITAL = "What is the capital of Norway?"
 ABSTAINED = {"abstained"}
@@ -1284,12 +1151,8 @@ UNKNOWN = [
 ]
 AS_IT_STANDS = 'Is "Nick Dorn of the series Harbour has a child" true or false?'
 STATEMENTS = [
-    (
-        "boolean",
-        "false",
-        "So the statement is correct about the child. The statement as it stands is **False.**",
-        RIGHT,
-    ),
+    ("boolean", "false", "So the statement is correct about the child. The statement as it stands is **False.**",
+     RIGHT),
     ("boolean", "true", "So the statement is correct about the child. The statement as it stands is **False.**", WRONG),
     ("boolean", "true", "The claim is false of the book. As he has a child, the whole claim is thus true.", RIGHT),
     ("boolean", "true", "The statement is false. If he had a child, the statement would be true.", NOT_RIGHT),
@@ -1297,7 +1160,7 @@ STATEMENTS = [
     ("boolean", "false", "Are follow up questions needed here: No.\nFalse", RIGHT),
     ("boolean", "true", "Are follow up questions needed here: No.\nTrue", RIGHT),
     ("boolean", "true", "Are follow up questions needed here: Yes.\nFollow up: Who was Nick Dorn?", OPEN),
-]
+]  # fmt: skip
 SPUN = "24 hours, 39 minutes and 35 seconds"
 VOTE = "50 Yeas and 49 Nays"
 QUANTITIES = [
@@ -1322,13 +1185,8 @@ SENTENCES = [
     ("text", MELTS, "The text does not mention it.", ICE, ABSTAINED),
     ("text", "The Melting of the Ice in the Sun", "The Freezing of the Lake", "Which book is it?", WRONG),
     ("text", "Everything Is Ice", "Nothing Is Ice", "Which book is it?", WRONG),
-    (
-        "date",
-        "2020-12-03",
-        WHEN_IT_IS.format("Dec 2, 2020", "12/03/2020", "Dec 2, 2021", "12/03/2021"),
-        WHICH_DAY,
-        OPEN,
-    ),
+    ("date", "2020-12-03", WHEN_IT_IS.format("Dec 2, 2020", "12/03/2020", "Dec 2, 2021", "12/03/2021"), WHICH_DAY,
+     OPEN),
     ("number", "4", "If x is 3, the answer is 4. If x is 5, the answer is 6.", "What is x + 1?", OPEN),
     ("text", "Oslo", "If it is cold, the answer is Oslo. If not, the answer is Lom.", "Which town?", OPEN),
     ("text", "Lom", "If it is cold, the answer is Oslo. If not, the answer is Lom.", "Which town?", OPEN),
@@ -1336,7 +1194,7 @@ SENTENCES = [
     ("number", "4", "If x is 3, then the answer is 4.", "What is x + 1 for x = 3?", RIGHT),
     ("number", "4", "If x is 5, the answer is 6. So the answer is 4.", "What is x + 1 for x = 3?", RIGHT),
     ("number", "4", "If x is 3, the answer is 4. So the answer is 6.", "What is x + 1 for x = 5?", WRONG),
-]
+]  # fmt: skip
 FOREST = "What is the area of the Lom forest in square kilometers according to the Forest Report 2019?"
 LOM_AREA = (
     "According to the Forest Report 2019, the area of the Lom forest is {} square kilometres, or 6.15 percent of all."
@@ -1404,20 +1262,10 @@ STEPS = [
     ("boolean", "yes", "The question is asking if Oslo is its capital: yes", "Is Oslo its capital?", RIGHT),
 ]
 AFTERWORDS = [
-    (
-        "date",
-        "2024-03-06",
-        "2024 is a leap year. 25 Feb + 4 days = 29 Feb; 6 more days \u2192 6 March 2024.",
-        DAYS,
-        RIGHT,
-    ),
-    (
-        "date",
-        "2024-03-06",
-        "2024 is a leap year. 25 Feb + 4 days = 29 Feb; 6 more days \u2192 7 March 2024.",
-        DAYS,
-        WRONG,
-    ),
+    ("date", "2024-03-06", "2024 is a leap year. 25 Feb + 4 days = 29 Feb; 6 more days \u2192 6 March 2024.", DAYS,
+     RIGHT),
+    ("date", "2024-03-06", "2024 is a leap year. 25 Feb + 4 days = 29 Feb; 6 more days \u2192 7 March 2024.", DAYS,
+     WRONG),
     ("date", "2024-03-06", "February 2024 has 29 days. 25 February 2024 plus 10 days is 6 March 2024.", DAYS, RIGHT),
     ("date", "1969-07-20", "Apollo 11 launched on July 20, 1969 and landed on July 24, 1969.", LANDED, NOT_RIGHT),
     ("date", "1969-07-20", "Apollo 11 launched on July 16, 1969 and landed on July 20, 1969.", LANDED, RIGHT),
@@ -1445,26 +1293,17 @@ AFTERWORDS = [
     ("list", "a half, a quarter", "a quarter and a half", None, RIGHT),
     ("date", "March 1918", "It was signed on 3 or 4 March 1918.", SIGNED, RIGHT),
     ("date", "March 1918", "It was not signed on 3 or 4 March 1918.", SIGNED, NOT_RIGHT),
-    (
-        "ordered-list",
-        "Venus, Earth, Mars",
-        "Comparing Mars, Earth, Venus:\n1. Venus\n2. Earth\n3. Mars",
-        PLANETS,
-        RIGHT,
-    ),
-]
+    ("ordered-list", "Venus, Earth, Mars", "Comparing Mars, Earth, Venus:\n1. Venus\n2. Earth\n3. Mars", PLANETS,
+     RIGHT),
+]  # fmt: skip
 FIRST = "Who was born first, Ida Holm or Nora Vik?"
 BOOKS = "Which of Ida Holm and Nora Vik has written more books?"
 OLDER = "Which bridge is older, the Iron Bridge or the Stone Bridge?"
 BELLS = "Which inn was named after its bells, Swan Inn or Crown House?"
 # (question, the name that the response says, the other one, response)
 TWO_NAMES = [
-    (
-        FIRST,
-        "Nora Vik",
-        "Ida Holm",
-        "Ida Holm was born in 1985. Nora Vik was born in 1976. So Nora Vik was born first.",
-    ),
+    (FIRST, "Nora Vik", "Ida Holm",
+     "Ida Holm was born in 1985. Nora Vik was born in 1976. So Nora Vik was born first."),
     (FIRST, "Nora Vik", "Ida Holm", "Ida Holm was born in 1985. Nora Vik was born in 1976. Nora Vik was born first."),
     (FIRST, "Nora Vik", "Ida Holm", "Ida Holm was born in 1985 and Nora Vik in 1976, so Nora Vik was born first."),
     (FIRST, "Nora Vik", "Ida Holm", "1976 (Nora Vik) < 1985 (Ida Holm), so Nora Vik was born first."),
@@ -1487,37 +1326,25 @@ TWO_NAMES = [
     (FIRST, "Nora Vik", "Ida Holm", "Of Ida Holm and Nora Vik, Nora Vik was born first."),
     (FIRST, "Nora Vik", "Ida Holm", "Ida Holm was not born first, but Nora Vik was."),
     (FIRST, "Nora Vik", "Ida Holm", "Although Ida Holm died later, Nora Vik was born first."),
-    (
-        OLDER,
-        "Stone Bridge",
-        "Iron Bridge",
-        "Unlike the Iron Bridge, the Stone Bridge is from 1740. It is the Stone Bridge.",
-    ),
+    (OLDER, "Stone Bridge", "Iron Bridge",
+     "Unlike the Iron Bridge, the Stone Bridge is from 1740. It is the Stone Bridge."),
     (OLDER, "Stone Bridge", "Iron Bridge", "The Stone Bridge, since the Iron Bridge is from 1810."),
-    (
-        OLDER,
-        "Stone Bridge",
-        "Iron Bridge",
-        "The older bridge between the Iron Bridge and the Stone Bridge is the Stone Bridge.",
-    ),
+    (OLDER, "Stone Bridge", "Iron Bridge",
+     "The older bridge between the Iron Bridge and the Stone Bridge is the Stone Bridge."),
     (BELLS, "Crown House", "Swan Inn", "Crown House was named after its bells, but Swan Inn was not."),
     (BELLS, "Crown House", "Swan Inn", "Swan Inn was not named after its bells, Crown House was."),
     (BELLS, "Crown House", "Swan Inn", "Crown House, unlike Swan Inn, was named after its bells."),
     (BELLS, "Crown House", "Swan Inn", "Swan Inn lies by a lake. Thus, Crown House was named after its bells."),
-]
+]  # fmt: skip
 # texts that say neither of the two: what they know of both is no answer
 NEITHER = [
     (FIRST, "Ida Holm", "Nora Vik", "Ida Holm was born in 1985. Nora Vik was born in 1976."),
     (FIRST, "Ida Holm", "Nora Vik", "Ida Holm was born in 1985, nine years after Nora Vik."),
     (BOOKS, "Ida Holm", "Nora Vik", "Ida Holm has written six books, while Nora Vik has written seven."),
     (FIRST, "Ida Holm", "Nora Vik", "Nora Vik was born after her sister. She is older than Ida Holm."),
-    (
-        OLDER,
-        "Iron Bridge",
-        "Stone Bridge",
-        "The Iron Bridge is from 1810, the Stone Bridge from 1740. Neither is older.",
-    ),
-]
+    (OLDER, "Iron Bridge", "Stone Bridge",
+     "The Iron Bridge is from 1810, the Stone Bridge from 1740. Neither is older."),
+]  # fmt: skip
 
 ROWS = [
     *NUMBERS,

@@ -117,23 +117,13 @@ ASKED = [
     ("number", ROLLS, "42", '{"reasoning": "12*8=96, 96-54=42", "final_answer": "52"}', WRONG),
     ("number", ROLLS, "42", '{"reasoning": "12*8=96, 96-54=42", "final_answer": "42"}', RIGHT),
     ("number", ROLLS, "42", "<reasoning>12*8=96; 96-54=42</reasoning>\n<answer>96</answer>", WRONG),
-    (
-        "number",
-        ROLLS,
-        "42",
-        "1. 12 × 8 = **96**\n2. 96 - 54 = **32**\n\nIf you have 42 more questions, just ask!",
-        WRONG,
-    ),
+    ("number", ROLLS, "42", "1. 12 × 8 = **96**\n2. 96 - 54 = **32**\n\nIf you have 42 more questions, just ask!",
+     WRONG),
     ("number", ROLLS, "42", "1. 12 × 8 = 96\n2. 96 - 54 = **42**\n\nLet me know if you have 2 more questions!", RIGHT),
     ("number", ROLLS, "54", '<tool_call>\n{"name": "subtract", "arguments": {"a": 96, "b": 54}}\n</tool_call>', NONE),
     ("number", ROLLS, "54", '{"name": "subtract", "arguments": {"a": 96, "b": 54}}', NONE),
-    (
-        "number",
-        ROLLS,
-        "54",
-        "The baker makes 12 trays with 8 rolls each and sells 54 rolls. How many rolls are left?",
-        NONE,
-    ),
+    ("number", ROLLS, "54", "The baker makes 12 trays with 8 rolls each and sells 54 rolls. How many rolls are left?",
+     NONE),
     ("number", ROLLS, "42", "答案是四十二个。", RIGHT),
     ("number", ROLLS, "42", "96 &minus; 54 = 42", RIGHT),
     ("number", ROLLS, "28", "24 + 4 = 28, but hens have four legs, therefore 32.", NONE),
@@ -163,13 +153,8 @@ ASKED = [
     ("boolean", PRIME, "no", "There is no doubt that 91 is a prime number.", WRONG),
     ("boolean", PRIME, "no", "It is not true that 91 is not prime.", NONE),
     ("boolean", PRIME, "no", "It is not true that 91 is prime.", RIGHT),
-    (
-        "boolean",
-        CANBERRA,
-        "yes",
-        "Canberra is the capital of Australia. Many say Sydney, but that is not correct.",
-        RIGHT,
-    ),
+    ("boolean", CANBERRA, "yes", "Canberra is the capital of Australia. Many say Sydney, but that is not correct.",
+     RIGHT),
     ("choice", WET, "B", "B. Never put it in an oven (A) or charge it (C).", RIGHT),
     ("choice", WET, "A", "The answer is not B or C, so it is A.", RIGHT),
     ("choice", WET, "A", "正确答案是 A。", RIGHT),
@@ -241,13 +226,8 @@ ASKED = [
     ("text", CAPITAL, "Canberra", "It isn't Sydney; it's Canberra.", RIGHT),
     ("text", CAPITAL, "Canberra", "It isn't Canberra; it's Sydney.", WRONG),
     ("text", CAPITAL, "Canberra", "It used to be Canberra, but since 1988 it has been Sydney.", NONE),
-    (
-        "text",
-        "What is the currency of Japan?",
-        "yen",
-        "The currency is the dollar, and the yen is used in China.",
-        NONE,
-    ),
+    ("text", "What is the currency of Japan?", "yen", "The currency is the dollar, and the yen is used in China.",
+     NONE),
     ("text", "Who discovered radium?", "Marie Curie", "Marie and Pierre Curie discovered radium.", NONE),
     ("text", MOUNT, "Tanzania", "Mount Kilimanjaro is in Kenya, north of Tanzania.", NONE),
     ("text", MOUNT, "Tanzania", "Mount Kilimanjaro is in Tanzania, south of Kenya.", RIGHT),
@@ -271,7 +251,7 @@ ASKED = [
     ("date", TOWER, "1789-07-14", "It took place on July 14th in the year 1789.", RIGHT),
     ("date", TOWER, "1789-07-14", "14 July 1789, an event celebrated every year since 1880.", RIGHT),
     ("date", TOWER, "1880", "14 July 1789, an event celebrated every year since 1880.", NONE),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("answer_type", "question", "gold", "response", "expected"), ASKED)

@@ -90,18 +90,10 @@ ROWS = [
     ("number", "12", "The answer is more than 12.", OPEN),
     ("number", "12", "The answer is 12... no, sorry, it's 14", OPEN),
     ("number", "14", "The answer is 12... no, sorry, it's 14", RIGHT),
-    (
-        "text",
-        "French",
-        "The official language of France is French. However, many people also speak Breton or Occitan.",
-        RIGHT,
-    ),
-    (
-        "text",
-        "Breton",
-        "The official language of France is French. However, many people also speak Breton or Occitan.",
-        OPEN,
-    ),
+    ("text", "French", "The official language of France is French. However, many people also speak Breton or Occitan.",
+     RIGHT),
+    ("text", "Breton", "The official language of France is French. However, many people also speak Breton or Occitan.",
+     OPEN),
     ("number", "8", "The answer to this question is 8. A spider has 8 legs.", RIGHT),
     ("number", "32", "17 + 15 = 32.", RIGHT),
     ("number", "42", "17 + 25 = 42. You can check this by adding 10 and 15 to 17.", FAIR),
@@ -218,12 +210,8 @@ ROWS = [
     ("text", "ysnr", "The answer is y s n r.", RIGHT),
     ("text", "ysnr", "The answer is ysrn.", WRONG),
     ("boolean", "yes", "Therefore, the answer (Yes or No) is Yes. Therefore, the answer (Yes or No) is Yes.", RIGHT),
-    (
-        "boolean",
-        "no",
-        "the answer is probably yes, since he is known.\nTherefore, the answer (Yes or No) is most likely No.",
-        RIGHT,
-    ),
+    ("boolean", "no",
+     "the answer is probably yes, since he is known.\nTherefore, the answer (Yes or No) is most likely No.", RIGHT),
     ("boolean", "no", "No, it is not possible.", RIGHT),
     ("boolean", "no", "It is not true.", RIGHT),
     ("boolean", "yes", "Yes, because there is no evidence against it.", RIGHT),
@@ -285,7 +273,7 @@ ROWS = [
     ("choice", "B", "The answer is B) melted", RIGHT),
     ("choice", "B", "Answer: B", RIGHT),
     ("choice", "B", "B\n\nExplanation: A is wrong because...", RIGHT),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("answer_type", "gold", "response", "expected"), ROWS)

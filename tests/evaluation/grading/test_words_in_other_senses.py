@@ -74,21 +74,11 @@ BETWEEN = [
     ("list", "25, 36, 49, 64", "The square numbers between 20 and 70 are 25, 36, 49, 64 and 81.", _SQUARES, WRONG),
     ("list", "25, 36, 49, 64", "5 squared is 25.\n8 squared is 64.\nSo they are 25, 36, 49 and 64.", _SQUARES, RIGHT),
     ("list", "25, 36, 49, 64", "25, 36, 49, 64\nSo they are 25, 36 and 49, not 64.", _SQUARES, OPEN),
-    (
-        "list",
-        "John XXIII, Paul VI",
-        "The popes between Pius XII and John Paul II were John XXIII and Paul VI.",
-        _POPES,
-        RIGHT,
-    ),
-    (
-        "list",
-        "John XXIII, Paul VI",
-        "The popes between Pius XII and John Paul II were Paul VI and Pius XI.",
-        _POPES,
-        WRONG,
-    ),
-]
+    ("list", "John XXIII, Paul VI", "The popes between Pius XII and John Paul II were John XXIII and Paul VI.", _POPES,
+     RIGHT),
+    ("list", "John XXIII, Paul VI", "The popes between Pius XII and John Paul II were Paul VI and Pius XI.", _POPES,
+     WRONG),
+]  # fmt: skip
 _POWER = "What is 3 to the power of 4, minus 6?"
 GOES_ON = [
     ("number", "75", "3^4 = 81, minus 6 is 75.", _POWER, RIGHT),
@@ -199,16 +189,11 @@ _SEA = "Into which sea does the river flow that runs through Cologne?"
 ASKED_AGAIN = [
     ("text", "North Sea", f"Baltic Sea\n\nQuestion: {_SEA}\nAnswer: North Sea", _SEA, NONE),
     ("text", "North Sea", f"Baltic Sea\n\nQ: {_SEA}\nA: It flows into the North Sea.", _SEA, NONE),
-    (
-        "text",
-        "North Sea",
-        f"Baltic Sea\n\nQuestion: {_SEA.replace('Cologne', 'London')}\nAnswer: North Sea",
-        _SEA,
-        WRONG,
-    ),
+    ("text", "North Sea", f"Baltic Sea\n\nQuestion: {_SEA.replace('Cologne', 'London')}\nAnswer: North Sea", _SEA,
+     WRONG),
     ("text", "North Sea", "Baltic Sea\n\nQuestion: Which sea is shallow?\nAnswer: the North Sea", _SEA, WRONG),
     ("text", "North Sea", "North Sea\n\nQuestion: Which sea is salty?\nAnswer: the Dead Sea", _SEA, RIGHT),
-]
+]  # fmt: skip
 _WEEKS = "How many days are there in two and a half weeks?"
 _TRACK = "How many metres long is the track?"
 UNITS = [
@@ -270,20 +255,10 @@ RESULTS = [
     ("number", "15", "Ann now has 150 + 20 = 170.\nBo now has 120 + 35 = 155.\nAnd 170 - 155 = 25.", _AHEAD, WRONG),
 ]
 EQUATIONS = [
-    (
-        "number",
-        "28",
-        "The perimeter is 28 cm since 4 \u00d7 7 = 28.",
-        "A square has sides of 7 cm. What is its perimeter?",
-        RIGHT,
-    ),
-    (
-        "number",
-        "28",
-        "The perimeter is 7 cm because 4 \u00d7 7 = 28.",
-        "A square has sides of 7 cm. What is its perimeter?",
-        WRONG,
-    ),
+    ("number", "28", "The perimeter is 28 cm since 4 \u00d7 7 = 28.",
+     "A square has sides of 7 cm. What is its perimeter?", RIGHT),
+    ("number", "28", "The perimeter is 7 cm because 4 \u00d7 7 = 28.",
+     "A square has sides of 7 cm. What is its perimeter?", WRONG),
     ("choice", "D", "4 \u00d7 6 = 24", _PRODUCT, RIGHT),
     ("choice", "D", "4 * 6 = 24", _PRODUCT, RIGHT),
     ("choice", "D", "4 times 6 is 24.", _PRODUCT, RIGHT),
@@ -293,7 +268,7 @@ EQUATIONS = [
     ("choice", "D", "4 x 6 = 25", _PRODUCT, NONE),
     ("choice", "D", "4 x 6", _PRODUCT, NONE),
     ("choice", "D", "24 and 10", _PRODUCT, NONE),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from composcope.evaluation.asks import Grade
 from composcope.evaluation.grading import grade
-from composcope.evaluation.grading.reasons import by_the_answer
+from composcope.evaluation.grading.verdicts import by_the_answer
 from composcope.evaluation.importers.base import outcome_of
 from composcope.evaluation.judging import apply
 from composcope.evaluation.protocols import Graded, counting

@@ -14,8 +14,9 @@ import sys
 import threading
 import time
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from json_server import JsonHandler, completion, cut, models, serve
 
 IGNORED = set(sys.argv[1:])
 CONTEXT = 20
@@ -33,43 +34,16 @@ SAID = re.compile(r"\[(?:echo|says (\d+))\]")
 """What a prompt has the server say: the prompt itself, or that a number is the answer."""
 
 
-def completion(body: dict[str, Any], prompt: str) -> tuple[str, str, int]:
-    body = {k: v for k, v in body.items() if k not in IGNORED}
-    text = words(prompt, body.get("temperature", 0.0), body.get("seed", 0))
-    limit = body.get("max_completion_tokens", body.get("max_tokens", 1000))
-    answer, finish = " ".join(text[:limit]), "length" if limit < len(text) else "stop"
-    stop = [answer.index(s) for s in body.get("stop", ()) if s in answer]
-    if stop:
-        answer, finish = answer[: min(stop)], "stop"
-    return answer, finish, min(limit, len(text))
-
-
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-    def reply(self, status: int, data: bytes, kind: str = "application/json", **headers: str) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(data)))
-        for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        self.wfile.write(data)
-
+class Handler(JsonHandler):
     def do_GET(self) -> None:
         if self.path.endswith("/models"):
-            entry = {"id": "good", "object": "model", "created": 0, "owned_by": "x"}
-            entry |= {"max_model_len": CONTEXT} if "context" in IGNORED else {}
-            return self.reply(200, json.dumps({"object": "list", "data": [entry]}).encode())
+            return self.reply(200, models("good", **({"max_model_len": CONTEXT} if "context" in IGNORED else {})))
         with lock:
             counts = dict(seen)
-        self.reply(200, json.dumps(counts).encode())
+        self.reply(200, counts)
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = self.body()
         if self.headers.get("Authorization") == "Bearer wrong":
             return self.error(401, "Incorrect API key provided: wrong")
         chat = self.path.endswith("/chat/completions")
@@ -88,32 +62,24 @@ class Handler(BaseHTTPRequestHandler):
         fault = re.search(r"\[(\w+):(\d+|\*)\]", prompt)
         if fault and (fault[2] == "*" or count <= int(fault[2])):
             return self.fail(fault[1], body, prompt, chat)
-        self.succeed(body, prompt, chat)
+        self.reply(200, self.completion(body, prompt, chat))
 
-    def succeed(self, body: dict[str, Any], prompt: str, chat: bool) -> None:
-        self.reply(200, json.dumps(self.completion_object(body, prompt, chat)).encode())
-
-    def completion_object(self, body: dict[str, Any], prompt: str, chat: bool) -> dict[str, Any]:
-        text, finish, n = completion(body, prompt)
+    def completion(self, body: dict[str, Any], prompt: str, chat: bool) -> dict[str, Any]:
+        known = {k: v for k, v in body.items() if k not in IGNORED}
+        text, finish, n = cut(words(prompt, known.get("temperature", 0.0), known.get("seed", 0)), known)
         if said := SAID.search(prompt):
             text = f"So the final answer is: {said[1]}" if said[1] else prompt
-        choice: dict[str, Any] = {"index": 0, "finish_reason": finish}
-        if chat:
-            choice["message"] = {"role": "assistant", "content": text}
-        else:
-            choice["text"] = text
+        choice: dict[str, Any] = {}
         if body.get("return_token_ids") and "return_token_ids" not in IGNORED:
             choice["prompt_token_ids"] = [len(word) for word in prompt.split()]
             choice["token_ids"] = [int(word[1:], 16) for word in text.split()] if not SAID.search(prompt) else []
-        usage = {"prompt_tokens": len(prompt.split()), "completion_tokens": n, "total_tokens": 0}
-        kind = "chat.completion" if chat else "text_completion"
-        return {"id": "x", "object": kind, "created": 0, "model": "good", "choices": [choice], "usage": usage}
+        return completion(text, finish, (len(prompt.split()), n), "good", chat, **choice)
 
     def error(self, status: int, message: str, **headers: str) -> None:
-        self.reply(status, json.dumps({"error": {"message": message}}).encode(), **headers)
+        self.reply(status, {"error": {"message": message}}, **headers)
 
     def fail(self, fault: str, body: dict[str, Any], prompt: str, chat: bool) -> None:
-        whole = json.dumps(self.completion_object(body, prompt, chat)).encode()
+        whole = json.dumps(self.completion(body, prompt, chat)).encode()
         if fault == "busy":
             self.error(429, "slow down", Retry_After="0")
         elif fault == "broken":
@@ -123,9 +89,9 @@ class Handler(BaseHTTPRequestHandler):
         elif fault == "half":
             self.reply(200, whole[: len(whole) // 2])
         elif fault == "garbage":
-            self.reply(200, b"<html>It works!</html>", "text/html")
+            self.reply(200, b"<html>It works!</html>", Content_Type="text/html")
         elif fault == "empty":
-            self.reply(200, json.dumps({"object": "chat.completion", "choices": []}).encode())
+            self.reply(200, {"object": "chat.completion", "choices": []})
         elif fault == "nothing":
             self.close_connection = True
         elif fault == "slow":
@@ -135,7 +101,4 @@ class Handler(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    print(server.server_address[1], flush=True)
-    server.serve_forever()
+    serve(Handler)

@@ -13,8 +13,9 @@ import re
 import sys
 import threading
 from collections import Counter
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from json_server import JsonHandler, completion, cut, models, serve
 
 from composcope.experiments.organism import world
 
@@ -128,51 +129,20 @@ def reply(body: dict[str, Any]) -> str:
     return answer(prompt)
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-    def send(self, status: int, value: Any) -> None:
-        data = json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
+class Handler(JsonHandler):
     def do_GET(self) -> None:
         if self.path.endswith("/models"):
-            return self.send(200, {"object": "list", "data": [{"id": "rules", "object": "model"}]})
+            return self.reply(200, models("rules"))
         with lock:
-            return self.send(200, dict(asked))
+            return self.reply(200, dict(asked))
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        body = self.body()
         if not self.path.endswith("/chat/completions"):
-            return self.send(404, {"error": {"message": "chat only"}})
-        words = reply(body).split(" ")
-        limit = body.get("max_completion_tokens", body.get("max_tokens", 10_000))
-        text, finish = " ".join(words[:limit]), "length" if limit < len(words) else "stop"
-        stops = [text.index(s) for s in body.get("stop") or () if s in text]
-        text = text[: min(stops)] if stops else text
-        choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": text}}
-        usage = {"prompt_tokens": 1, "completion_tokens": min(limit, len(words)), "total_tokens": 1}
-        self.send(
-            200,
-            {
-                "id": "r",
-                "object": "chat.completion",
-                "created": 0,
-                "model": "rules",
-                "choices": [choice],
-                "usage": usage,
-            },
-        )
+            return self.reply(404, {"error": {"message": "chat only"}})
+        text, finish, n = cut(reply(body).split(" "), body)
+        self.reply(200, completion(text, finish, (1, n), "rules"))
 
 
 if __name__ == "__main__":
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    print(server.server_port, flush=True)
-    server.serve_forever()
+    serve(Handler)
