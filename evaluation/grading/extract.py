@@ -17,6 +17,7 @@ _BARE = re.compile(r"\W{0,4}(?:\w[\w'-]*+[ \t]?){1,3}[*_)]{0,3}(?:[.!][*_]{0,3}\
 _TAGS = re.compile(r"</?(?:reasoning|answer)\s{0,3}>", re.I)
 _ANSWER_KEY = re.compile(r"(?:(?:the|my)[ _])?(?:final|correct|short)?[ _]?(?:answer|result|solution)", re.IGNORECASE)
 """The key of a JSON object that holds the answer: "answer", "final_answer", "finalAnswer"."""
+_OBJECT = ("{", "```json\n{")
 _OWN_QUESTION = re.compile(r"\s*(?:Question|Q)\s*:[ \t]*(?P<question>[^\n]{3,600})(?:\n|\Z)", re.IGNORECASE)
 _INLINE_QUESTION = re.compile(r"(?<=[.!?*)])\s+Question\s*:")
 _LETTER = re.compile(r"\W*([A-H])\W*")
@@ -239,7 +240,7 @@ def _is_call(text: str | None) -> bool:
 
 def in_lines(text: str) -> str | None:
     """The fields of a JSON object, or the cells of a table with one row, each in a line with its name."""
-    if text.startswith(("{", "```json\n{")) and text.rstrip("` \n").endswith("}"):
+    if text.startswith(_OBJECT) and text.rstrip("` \n").endswith("}"):
         fields = last_object(text) or {}
         plain = fields and all(isinstance(v, (str, int, float)) and not isinstance(v, bool) for v in fields.values())
         return "\n".join(f"{key.replace('_', ' ')}: {value}" for key, value in fields.items()) if plain else None
@@ -251,10 +252,14 @@ def in_lines(text: str) -> str | None:
 
 
 def _answer_field(text: str) -> str | None:
-    """The field that holds the answer where a response is, or ends in, a JSON object."""
-    if not text.rstrip("` \n").endswith("}"):
-        return None
-    loaded = last_object(text) or {}
+    """The field that holds the answer where a response is, or ends in, a JSON object, or is one that was cut off."""
+    loaded: dict[str, object] = {}
+    if text.rstrip("` \n").endswith("}"):
+        loaded = last_object(text) or {}
+    elif text.startswith(_OBJECT) and "}" not in text:
+        commas = [m.start() for m in re.finditer(",", text)][-cues.MOST :]
+        whole = (literal(text[text.find("{") : at] + "}", dict) for at in reversed(commas))
+        loaded = next(filter(None, whole), {})
     value = next((v for k, v in reversed(loaded.items()) if _ANSWER_KEY.fullmatch(k) and v not in (None, "")), None)
     if value is None:
         return None

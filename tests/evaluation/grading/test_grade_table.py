@@ -317,6 +317,8 @@ FORMATTED = [
     ("knowledge", "stop", "date", "1876", "Let me think.\n1876", RIGHT, None),
     ("knowledge", "stop", "date", "1876", "1876\nor so they say: 1877", WRONG, None),
     ("plain", "length", "number", "63", "7 times 9 is 6", NONE, "truncated"),
+    ("plain", "length", "number", "63", '{"steps": "7, 9", "answer": "63", "note": "1, 2, no do', RIGHT, None),
+    ("plain", "length", "number", "63", '{"steps": "7, 9", "answer": "63', NONE, "truncated"),
     ("plain", "length", "number", "5", "Answer: 3\nAnswer: 4\nAnswer: 5\nAnswer", NONE, "truncated"),
     ("plain", "length", "number", "5", "Answer: 3\nAnswer: 5\nAnswer: 5.\nAnswer", RIGHT, None),
     ("plain", "error", "number", "63", "63", NONE, "error"),

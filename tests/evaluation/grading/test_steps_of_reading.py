@@ -330,6 +330,8 @@ NAMED: list[Row] = [
     (_named, ("Nitrogen", ["N"]), (None, "a letter inside a word")),
     (_named, ("Na", ["N"]), (False, "another answer")), (_named, ("Lyon or Paris", ["Paris"]), (False, "hedged")),
     (_named, ("The author is Paul Ehrlich. Ehrlich was born in Vienna.", ["Vienna"]), (True, "contained")),
+    (_named, ("The author is Paul Ehrlich. Ehrlich was born in Vienna. So it is Graz.", ["Vienna"]), (None, "another conclusion")),
+    (_named, ("That's wrong. The capital is Paris.", ["Paris"]), (True, "contained")),
     (_named, ("", ["Paris"]), None),
     (names.answered_later, ("\nQuestion: a?\nParis\nQuestion: b?\nLyon", ["Paris"]), True),
     (names.answered_later, ("\nQuestion: a?\nParis\nQuestion: b?\nLyon", ["Lyon"]), False),
