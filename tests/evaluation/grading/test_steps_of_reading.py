@@ -264,8 +264,10 @@ READING: list[Row] = [
     (text.abstains, ("I don't know.",), True), (text.abstains, ("I don't know, but I think 1876",), False),
     *((text.abstains, (said,), True) for said in (
         "The text does not say.", "The passage doesn't mention it.", "idk", "I cannot say who it is.",
-        "The question cannot be answered with the information provided.")),
-    *((text.abstains, (said,), False) for said in ("Idkov", "The text does not mention Paris; it says Lyon.")),
+        "The question cannot be answered with the information provided.", "Not in context.", "Not specified.",
+        "Sorry, not mentioned in the given passage.")),
+    *((text.abstains, (said,), False) for said in (
+        "Idkov", "The text does not mention Paris; it says Lyon.", "Not in the text, but in Lyon.", "Not in the city.")),
     (text.abstains, ("1876",), False), (text.refuses, ("I'm sorry, I can't help with that.",), True),
     (text.refuses, ("I can help.",), False), (text.same, ("y s n r", "ysnr"), True), (text.same, ("b c", "bc"), True),
     (text.same, ("Ernest Hemmingway", "Ernest Hemingway"), True), (text.same, ("Ernst Hemmingway", "Ernest Hemingway"), False),
