@@ -14,6 +14,12 @@ from . import cues, echo, labels, view
 _OPEN, _CLOSE = re.compile(r"<answer(?:\s[^<>]{0,80})?>", re.I), re.compile(r"</answer\s{0,3}>", re.I)
 _BARE = re.compile(r"\W{0,4}(?:\w[\w'-]*+[ \t]?){1,3}[*_)]{0,3}(?:[.!][*_]{0,3}\s*\n|\n\s*\n)(?=\s*\S)")
 """A first line that consists of an answer only, with text after it, so that the token limit did not cut it."""
+_OPTION = re.compile(
+    r"\W{0,4}[A-H][.):][*_]{0,3}\s[^\n]{1,200}\n[ \t]*\n(?=\s*\S)"
+    r"(?![\s\S]*(?:^\W{0,6}[A-H][.):]|n't\b|\b(?:no|not|incorrect|wrong|but|however|actually|wait)\b))",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The same of an option with its letter, where neither the next option nor a doubt follows."""
 _TAGS = re.compile(r"</?(?:reasoning|answer)\s{0,3}>", re.I)
 _ANSWER_KEY = re.compile(r"(?:(?:the|my)[ _])?(?:final|correct|short)?[ _]?(?:answer|result|solution)", re.IGNORECASE)
 """The key of a JSON object that holds the answer: "answer", "final_answer", "finalAnswer"."""
@@ -143,7 +149,7 @@ def _found(shown: str, rule: str, cut: bool, shortened: bool, letters: bool) -> 
     announced = cues.segments(shown, letters)
     if announced:
         return _cued(shown, announced, cut, shortened)
-    if cut and (first := _BARE.match(shown)):
+    if cut and (first := _BARE.match(shown) or (_OPTION.match(shown) if letters else None)):
         return Extracted((first[0].strip(),), cued=True)
     if cut or rule == "cue":
         return Extracted((), reason="truncated" if cut else "no-cue")
