@@ -14,9 +14,16 @@ from . import cues, echo, labels, view
 _OPEN, _CLOSE = re.compile(r"<answer(?:\s[^<>]{0,80})?>", re.I), re.compile(r"</answer\s{0,3}>", re.I)
 _BARE = re.compile(r"\W{0,4}(?:\w[\w'-]*+[ \t]?){1,3}[*_)]{0,3}(?:[.!][*_]{0,3}\s*\n|\n\s*\n)(?=\s*\S)")
 """A first line that consists of an answer only, with text after it, so that the token limit did not cut it."""
+_OPTION = re.compile(
+    r"\W{0,4}[A-H][.):][*_]{0,3}\s[^\n]{1,200}\n[ \t]*\n(?=\s*\S)"
+    r"(?![\s\S]*(?:^\W{0,6}[A-H][.):]|n't\b|\b(?:no|not|incorrect|wrong|but|however|actually|wait)\b))",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The same of an option with its letter, where neither the next option nor a doubt follows."""
 _TAGS = re.compile(r"</?(?:reasoning|answer)\s{0,3}>", re.I)
 _ANSWER_KEY = re.compile(r"(?:(?:the|my)[ _])?(?:final|correct|short)?[ _]?(?:answer|result|solution)", re.IGNORECASE)
 """The key of a JSON object that holds the answer: "answer", "final_answer", "finalAnswer"."""
+_OBJECT = ("{", "```json\n{")
 _OWN_QUESTION = re.compile(r"\s*(?:Question|Q)\s*:[ \t]*(?P<question>[^\n]{3,600})(?:\n|\Z)", re.IGNORECASE)
 _INLINE_QUESTION = re.compile(r"(?<=[.!?*)])\s+Question\s*:")
 _LETTER = re.compile(r"\W*([A-H])\W*")
@@ -142,7 +149,7 @@ def _found(shown: str, rule: str, cut: bool, shortened: bool, letters: bool) -> 
     announced = cues.segments(shown, letters)
     if announced:
         return _cued(shown, announced, cut, shortened)
-    if cut and (first := _BARE.match(shown)):
+    if cut and (first := _BARE.match(shown) or (_OPTION.match(shown) if letters else None)):
         return Extracted((first[0].strip(),), cued=True)
     if cut or rule == "cue":
         return Extracted((), reason="truncated" if cut else "no-cue")
@@ -239,7 +246,7 @@ def _is_call(text: str | None) -> bool:
 
 def in_lines(text: str) -> str | None:
     """The fields of a JSON object, or the cells of a table with one row, each in a line with its name."""
-    if text.startswith(("{", "```json\n{")) and text.rstrip("` \n").endswith("}"):
+    if text.startswith(_OBJECT) and text.rstrip("` \n").endswith("}"):
         fields = last_object(text) or {}
         plain = fields and all(isinstance(v, (str, int, float)) and not isinstance(v, bool) for v in fields.values())
         return "\n".join(f"{key.replace('_', ' ')}: {value}" for key, value in fields.items()) if plain else None
@@ -251,10 +258,14 @@ def in_lines(text: str) -> str | None:
 
 
 def _answer_field(text: str) -> str | None:
-    """The field that holds the answer where a response is, or ends in, a JSON object."""
-    if not text.rstrip("` \n").endswith("}"):
-        return None
-    loaded = last_object(text) or {}
+    """The field that holds the answer where a response is, or ends in, a JSON object, or is one that was cut off."""
+    loaded: dict[str, object] = {}
+    if text.rstrip("` \n").endswith("}"):
+        loaded = last_object(text) or {}
+    elif text.startswith(_OBJECT) and "}" not in text:
+        commas = [m.start() for m in re.finditer(",", text)][-cues.MOST :]
+        whole = (literal(text[text.find("{") : at] + "}", dict) for at in reversed(commas))
+        loaded = next(filter(None, whole), {})
     value = next((v for k, v in reversed(loaded.items()) if _ANSWER_KEY.fullmatch(k) and v not in (None, "")), None)
     if value is None:
         return None

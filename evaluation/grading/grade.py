@@ -31,7 +31,7 @@ _REASONS = re.compile(r"\b(?:because|since|as|unlike|but|not|or)\b|n't\b", re.IG
 _BESIDE = {"date": re.compile(";"), "numeric": re.compile(r"\b(?:unlike|while|whereas)\b", re.IGNORECASE)}
 """What stands between what is said of the thing that is asked for and of another one, by the kind of match."""
 _AND = re.compile(r",?\s(?:and|while)\s")
-_FINAL = (statements.ELSEWHERE, statements.OTHER, names.CORRECTED)
+_FINAL = (statements.ELSEWHERE, statements.OTHER, names.CORRECTED, "another conclusion")
 """Reasons of an undecided verdict that a sentence before it does not change."""
 _LETTERS = re.compile(r"[A-Z](?:\W+[A-Z])+")
 """A gold answer of letters that name options or events: then a line that begins with "A:" is about A."""

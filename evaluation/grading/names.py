@@ -33,10 +33,11 @@ _NOTE = re.compile(r"(?<=[a-z]{3})1(?=[.,;]|\Z)")
 _SPELLED = re.compile(r"(?<![\w-])[^\W\d_](?:-[^\W\d_]){2,}(?![\w-])")
 _SECOND_STEP = re.compile(r"(?:^|\s)2[.)]\s")
 _DENIAL = re.compile(
-    r"^\W*(?:(?:it|that|this)(?:\s+(?:isn't|wasn't|is\s+not|was\s+not)|'s\s+not)|not)\s+(?:\w+\W+){0,3}\w+\W*$",
+    r"^\W*(?:(?:it|that|this)(?:\s+(?:isn't|wasn't|is\s+not|was\s+not)|'s\s+not)|not)\s+(?:\w+\W+){0,3}\w+\W*$"
+    r"|^\W*(?:that|this)'s\s(?:incorrect|wrong|false)\W*$",
     re.IGNORECASE,
 )
-"""A sentence that only says what the answer is not: "Not Lyon.", "It isn't Lyon."."""
+"""A sentence that only says what the answer is not: "Not Lyon.", "It isn't Lyon.", "That's wrong."."""
 _ASIDE = re.compile(r"\((?:[^()]|\([^()]*\)){0,300}\)")
 _TAG_QUESTION = re.compile(r",\s*(?:isn't|is|wasn't|was|aren't|are|right|correct)\b[^,?]{0,12}\?\s*$", re.IGNORECASE)
 _NEXT_STEP = re.compile(
@@ -198,12 +199,11 @@ def _named(plain: str, said: Sequence[str], golds: Sequence[str]) -> NameVerdict
         if not goes_on and roles[1] is Role.ASSERTED and _THE_IS.match(said[1]):
             return NameVerdict(None, "named in passing")  # "Brazil; the ocean is the Atlantic."
         return NameVerdict(True, "contained") if goes_on else NameVerdict(False, "another answer")
-    if roles[0] is Role.ASSERTED:
-        concluded = len(said) > 1 and _DRAWS.match(said[-1]) and roles[-1] is None
-        said_again = any(role is None and _repeats(s, spoken[0], names) for s, role in zip(spoken, roles, strict=True))
-        return NameVerdict(None, "another conclusion") if concluded or said_again else NameVerdict(True, "contained")
-    if any(role is Role.ASSERTED and _leads_on(n, said, spoken, names) for n, role in enumerate(roles)):
-        return NameVerdict(True, "contained")
+    concluded = len(said) > 1 and _DRAWS.match(said[-1]) and roles[-1] is None
+    first = spoken[0] if roles[0] is Role.ASSERTED else []
+    again = any(role is None and _repeats(s, first, names) for s, role in zip(spoken, roles, strict=True))
+    if any(role is Role.ASSERTED and (not n or _leads_on(n, said, spoken, names)) for n, role in enumerate(roles)):
+        return NameVerdict(None, "another conclusion") if concluded or again else NameVerdict(True, "contained")
     rest = any(role is Role.ASSERTED for role in roles[1:])
     return NameVerdict(None, "named in passing") if roles[0] is None else _refused(roles[0], said[0], rest)
 

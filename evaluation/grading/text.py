@@ -37,7 +37,8 @@ _ABSTAIN = re.compile(
     r"|(?:do(?:es)? not|don't|doesn't) (?:[a-z]+ly )?answer (?:the|this|that|your) question\b(?! directly)"
     r"|(?:is |are )?(?:insufficient|not enough|no) (?:information|evidence(?!\s(?:that|to\ssuggest)\b)|data|context)"
     r"|(?:is )?(?:unknown|undetermined|indetermin(?:ate|able)|inconclusive)|n/a\b|(?-i:NA|na)\b|is unclear"
-    r"|is not (?:given|known|provided|specified|mentioned|stated))",
+    r"|is not (?:given|known|provided|specified|mentioned|stated)"
+    rf"|not (?:mentioned|specified|stated|(?:[a-z]+ed |given |found )?(?:in|from) (?:the )?{_SOURCE})\W*$)",
     re.IGNORECASE,
 )
 _EXACT = re.compile(r"(?:[a-z]+\W+){0,3}(?:exact|specific)\s", re.IGNORECASE)

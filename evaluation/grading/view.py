@@ -179,7 +179,7 @@ _BELIEF = re.compile(
     r"(?:\A|(?<=[.!?]\s))(?:(?:although|though|while|even\sthough)\s)?(?:"
     r"(?:(?:(?:many|most|some|a\slot\sof)\s)?(?:people|students)|many|everyone|everybody|you|one)\s"
     r"(?:(?:might|may|could|would|will|often|commonly|usually|sometimes|mistakenly|wrongly)\s){0,2}"
-    r"(?:thinks?|believes?|guess(?:es)?|assumes?|expects?|supposes?)\b"
+    r"(?:thinks?|believes?|guess(?:es)?|assumes?|expects?|supposes?|says?)\b"
     r"|(?:viele|manche)\s(?:leute\s|menschen\s)?(?:denken|glauben|meinen)\b"
     r"|beaucoup\s(?:de\s(?:gens|personnes)\s)?(?:pensent|croient)\b|(?:muchos|mucha\sgente)\s(?:creen?|piensan?)\b"
     r"|(?P<past>I\s(?:used\sto\s(?:think|believe|assume)|(?:(?:at\s)?first|once|initially)\s(?:thought|believed|assumed))\b)"

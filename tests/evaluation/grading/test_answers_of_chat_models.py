@@ -117,6 +117,7 @@ ASKED = [
     ("number", ROLLS, "42", '{"reasoning": "12*8=96, 96-54=42", "final_answer": "52"}', WRONG),
     ("number", ROLLS, "42", '{"reasoning": "12*8=96, 96-54=42", "final_answer": "42"}', RIGHT),
     ("number", ROLLS, "42", "<reasoning>12*8=96; 96-54=42</reasoning>\n<answer>96</answer>", WRONG),
+    ("text", STATE, "Springfield", "The state of Chicago has the capital Springfield. So it is Chicago.", NONE),
     ("number", ROLLS, "42", "1. 12 × 8 = **96**\n2. 96 - 54 = **32**\n\nIf you have 42 more questions, just ask!",
      WRONG),
     ("number", ROLLS, "42", "1. 12 × 8 = 96\n2. 96 - 54 = **42**\n\nLet me know if you have 2 more questions!", RIGHT),

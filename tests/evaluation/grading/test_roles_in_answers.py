@@ -37,6 +37,7 @@ NAMES = [
     ("New Delhi", "Many people think it is New Delhi; they are right.", TAJ, HALF_OPEN),
     ("New Delhi", "I always thought it was New Delhi. It is the seat of parliament.", TAJ, HALF_OPEN),
     ("New Delhi", "Many people think New Delhi. The correct answer is Mumbai.", TAJ, WRONG),
+    ("New Delhi", "Many people say New Delhi, but the capital is Mumbai.", TAJ, WRONG),
     ("New Delhi", "I think it is New Delhi.", TAJ, RIGHT),
     ("Mumbai", "Many people think Mumbai; it is actually New Delhi.", "What do many people think is its capital?",
      HALF_OPEN),

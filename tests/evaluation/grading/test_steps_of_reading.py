@@ -264,8 +264,10 @@ READING: list[Row] = [
     (text.abstains, ("I don't know.",), True), (text.abstains, ("I don't know, but I think 1876",), False),
     *((text.abstains, (said,), True) for said in (
         "The text does not say.", "The passage doesn't mention it.", "idk", "I cannot say who it is.",
-        "The question cannot be answered with the information provided.")),
-    *((text.abstains, (said,), False) for said in ("Idkov", "The text does not mention Paris; it says Lyon.")),
+        "The question cannot be answered with the information provided.", "Not in context.", "Not specified.",
+        "Sorry, not mentioned in the given passage.")),
+    *((text.abstains, (said,), False) for said in (
+        "Idkov", "The text does not mention Paris; it says Lyon.", "Not in the text, but in Lyon.", "Not in the city.")),
     (text.abstains, ("1876",), False), (text.refuses, ("I'm sorry, I can't help with that.",), True),
     (text.refuses, ("I can help.",), False), (text.same, ("y s n r", "ysnr"), True), (text.same, ("b c", "bc"), True),
     (text.same, ("Ernest Hemmingway", "Ernest Hemingway"), True), (text.same, ("Ernst Hemmingway", "Ernest Hemingway"), False),
@@ -330,6 +332,8 @@ NAMED: list[Row] = [
     (_named, ("Nitrogen", ["N"]), (None, "a letter inside a word")),
     (_named, ("Na", ["N"]), (False, "another answer")), (_named, ("Lyon or Paris", ["Paris"]), (False, "hedged")),
     (_named, ("The author is Paul Ehrlich. Ehrlich was born in Vienna.", ["Vienna"]), (True, "contained")),
+    (_named, ("The author is Paul Ehrlich. Ehrlich was born in Vienna. So it is Graz.", ["Vienna"]), (None, "another conclusion")),
+    (_named, ("That's wrong. The capital is Paris.", ["Paris"]), (True, "contained")),
     (_named, ("", ["Paris"]), None),
     (names.answered_later, ("\nQuestion: a?\nParis\nQuestion: b?\nLyon", ["Paris"]), True),
     (names.answered_later, ("\nQuestion: a?\nParis\nQuestion: b?\nLyon", ["Lyon"]), False),
