@@ -93,7 +93,7 @@ def allocate(sizes: Mapping[tuple[Any, ...], int], n: int) -> dict[tuple[Any, ..
 
 def label(value: Any, where: str) -> bool | None:
     """A person's label: right or wrong (yes/no, 1/0, true/false); None where the sheet is still empty."""
-    if value is None or value == "":
+    if value is None or not str(value).strip():
         return None
     if (found := word(value)) is None:
         raise InputError(f"{where}: label is {value!r}; write right or wrong")

@@ -23,7 +23,7 @@ RIVER = Case(
     [("Portugal", 1), ("It is the country Portugal.", 1), ("the capital of the country Portugal", None),
      ("the capital in the Portugal", None), ("the capital from Portugal", None), ("Its capital? Old Portugal", None),
      ("Porto is in Portugal.", 1), ("Porto is the capital of Portugal.", None), ("Madrid", None),
-     ("Portugal, so Lisbon", None), ("Beautiful Portugal", 1), ("Lusitania", 1)],
+     ("Portugal, so Lisbon", None), ("Capital Portugal", 1), ("Lusitania", 1)],
 )  # fmt: skip
 def test_a_name_that_an_answer_only_mentions_does_not_answer_an_earlier_part(answer: str, part: int | None) -> None:
     assert earlier_part(PORTO, answer) == part

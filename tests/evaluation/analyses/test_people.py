@@ -268,7 +268,7 @@ def test_precision_recall_and_specificity_are_of_what_people_and_judge_say() -> 
     assert "weighted to all answers: 0.7308" in str(found["accuracy"].note), "19 of 26"
     matrix = adjudicator._confusion(rows, {})
     assert [matrix[k] for k in ("both right", "judge only", "human only", "both wrong", "n")] == [5, 2, 1, 4, 12]
-    read = [adjudicator.label(v, "w") for v in ("", None, " Yes", "0", True, "wrong", 0)]
+    read = [adjudicator.label(v, "w") for v in (" ", None, " Yes", "0", True, "wrong", 0)]
     assert read == [None, None, True, False, True, False, False]
 
 
