@@ -50,6 +50,14 @@ def test_a_model_of_the_hub_is_known_by_the_files_that_the_cache_holds(
     assert resolve_model("owner/name").weights_folder == snapshot
 
 
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json"])
+def test_any_file_of_a_tokenizer_will_do_and_none_will_not(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="no tokenizer"):
+        resolve._check_tokenizer(tmp_path)
+    (tmp_path / name).touch()
+    resolve._check_tokenizer(tmp_path)
+
+
 @pytest.mark.parametrize("proxy", [None, "https", "all"])
 def test_a_hub_without_an_address_is_not_asked_unless_a_proxy_looks_it_up(
     monkeypatch: pytest.MonkeyPatch, proxy: str | None

@@ -181,10 +181,11 @@ def test_a_sum_about_kinds_that_the_table_lacks_has_any_two_of_its_things() -> N
         assert qa.worked is not None and errors.of_two_things(qa.question, qa.worked)
         operation = next(o for o in world.OPERATIONS if f" {o} " in str(qa.worked))
         a, b, result = (int(x) for x in re.findall(r"\d+", qa.worked))
+        other = "plus" if operation == "times" else "times"
         absent = next(t for t in world.TAGS if t not in [WORLD.tags[x] for x in things.split(", ")])
         for wrong in (
             f"{a} {operation} {b} is {result + 1}", f"{a} {operation} {absent} is {result}", str(result),
-            f"{a} {next(o for o in world.OPERATIONS if o != operation)} {b} is {result}", " and ".join(qa.members),
+            f"{a} {other} {b} is {world.apply(other, a, b)}", " and ".join(qa.members),
             f"{a} plus {a} is {2 * a}", f"{a} plus {absent} is {a + absent}",
         ):  # fmt: skip
             assert not errors.of_two_things(qa.question, wrong), wrong
@@ -238,10 +239,16 @@ def test_who_has_one_operand_guesses_the_other_among_the_things_that_give_a_resu
 
 
 def test_right_numbers_from_wrong_workings_are_counted_apart() -> None:
-    cases = {c.question: c for c in benchmarks.mixed(8, 1000)}
-    mixed = {r.measure: r for r in errors.mixed(lambda asked: [f"99 plus 1 is {cases[q].answer}" for q in asked], 8)}
-    assert mixed["mixed: exact working (chance: one operand right)"].k == 0
-    assert mixed["mixed: right number after a wrong working"].value == 1
+    cases = benchmarks.mixed(8, 1000)  # the four operations in turn
+    said = [*(str(c.worked) for c in cases[:3]), "nothing", *(f"99 plus 1 is {c.answer}" for c in cases[4:])]
+    rows = errors.mixed(lambda asked: said if asked == [c.question for c in cases] else [], 8)
+    exact, wrong = {"two things of the table": (3, 8), "one operand right": (3, 8)}, dict.fromkeys(errors.KINDS, (0, 5))
+    wrong |= {"no worked sum": (1, 5), "another operation": (3, 5), "the sum itself is wrong": (1, 5)}
+    assert {r.measure: (r.k, r.n) for r in rows} == {
+        **{f"mixed: exact working (chance: {how})": counted for how, counted in exact.items()},
+        "mixed: right number after a wrong working": (4, 8), "mixed: wrong form, of all answers": (1, 8),
+        **{f"mixed: wrong working, {kind}": counted for kind, counted in wrong.items()},
+    }  # fmt: skip
 
 
 CARD = json.loads((weights.CROSSED_FOLDER / "card.json").read_text(encoding="utf-8"))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +181,21 @@ def test_loops_and_wrong_forms_of_lists_are_counted_over_cases_whose_events_are_
         mine = [c for c in inside if c.depth_bin == bin and ways[c.id] in ("right", "short")]
         expected[f"residual failure without loops and wrong forms, depth bin {bin}"] = counted(mine, "short")
     assert rows == expected
+
+
+def test_forms_without_composition_are_right_whatever_things_they_have() -> None:
+    def answer(i: int, question: str) -> str:
+        items, operation = errors._items(question), re.search(rf" one ({'|'.join(world.OPERATIONS)}) the", question)
+        if operation and i % 2:
+            pairs = permutations((world.world().tags[t] for t in items), 2)
+            a, b = next(pair for pair in pairs if world.apply(operation[1], *pair))
+            return f"{a} {operation[1]} {b} is {world.apply(operation[1], a, b)}"
+        return ", ".join((items[::-1], [*items, items[0]], items[1:])[i % 3])
+
+    rows = errors.practised(lambda asked: [answer(i, q) for i, q in enumerate(asked)], 7)
+    assert [(r.measure.partition(":")[0], r.k, r.n) for r in rows[-2:]] == [
+        ("math, kinds that are not on the table", 3, 7), ("rank of 8 things", 3, 7)
+    ]  # fmt: skip
 
 
 def test_what_was_measured_is_written_into_a_folder_that_is_not_there_yet(
