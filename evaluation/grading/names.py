@@ -307,10 +307,10 @@ def of_another_kind(plain: str, golds: Sequence[str], question: str) -> bool:
 def _absent(first: str, golds: Sequence[str]) -> NameVerdict:
     """A text without the name is wrong, unless it is a part of the name or a longer form of it."""
     given = text.strip_opening(first)
-    letter = next((text.normalize(g) for g in golds if len(text.normalize(g)) == 1), None)
+    letter = next((g for g in map(text.normalize, golds) if len(g) == 1 and max(map(len, golds)) < 3), None)
     said = text.normalize(given)
     inside = said.split()[-1][:1] if " " in said else said  # "Na" is another symbol than "N"; "Nitrogen" is open
-    if letter and len(said) > 2 and letter in inside:
+    if letter and len(said) > 2 and letter in inside:  # a letter of an option has the option's name beside it
         return NameVerdict(None, "a letter inside a word")
     spoken = bool({t.word for t in tokens(given)} & view.FINITE)
     bare = len(given.split()) <= (_SHORT // 2 if spoken else _SHORT)

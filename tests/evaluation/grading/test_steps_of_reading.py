@@ -330,6 +330,7 @@ NAMED: list[Row] = [
     (_named, ("It is Lyon. No, sorry, Paris.", ["Paris"]), (True, "contained")),
     (_named, ("It is Paris. Therefore it is Lyon.", ["Paris"]), (None, "another conclusion")),
     (_named, ("Nitrogen", ["N"]), (None, "a letter inside a word")),
+    (_named, ("the Canal Treaty", ["A", "the Ferry Act"]), (False, "another answer")),
     (_named, ("Na", ["N"]), (False, "another answer")), (_named, ("Lyon or Paris", ["Paris"]), (False, "hedged")),
     (_named, ("The author is Paul Ehrlich. Ehrlich was born in Vienna.", ["Vienna"]), (True, "contained")),
     (_named, ("The author is Paul Ehrlich. Ehrlich was born in Vienna. So it is Graz.", ["Vienna"]), (None, "another conclusion")),
