@@ -76,7 +76,7 @@ class Handler(JsonHandler):
         return completion(text, finish, (len(prompt.split()), n), "good", chat, **choice)
 
     def error(self, status: int, message: str, **headers: str) -> None:
-        self.reply(status, {"error": {"message": message}}, **headers)
+        self.reply(status, {"error": {"message": message}}, None, **headers)
 
     def fail(self, fault: str, body: dict[str, Any], prompt: str, chat: bool) -> None:
         whole = json.dumps(self.completion(body, prompt, chat)).encode()
