@@ -14,18 +14,19 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 _KNOWN = r"(?:be )?(?:determined?|known?|found|find|tell|say|answer(?:ed)?|(?:provided?|given?) (?:an?|the) answer)"
 _SOURCE = (
     r"(?:(?:provided|given|available|search|data) ){0,3}(?:texts?|passages?|context|article|information|data|sources"
-    r"|documents?|results)(?: (?:provided|given|available))?"
+    r"|documents?|results|tools)(?: and \w+)?(?: (?:provided|given|available))?"
 )
 _SPECIFIC = r"(?:(?:any|an?|the|specific|exact|enough|sufficient|direct|explicit) ){0,2}"
 _ABSTAIN = re.compile(
-    r"(?:(?:i am|i'm|afraid|i apologi[sz]e|i|we|it|this|that|there|sorry|unfortunately|based on \w+ \w+"
-    rf"|(?:(?:based )?on|in|from) (?:the )?{_SOURCE}|the {_SOURCE}"
-    r"|the (?:(?:exact |specific )?(?:answer|year|date|number)|question|(?:given )?(?:text|passage|context|article))"
-    r"|as an ai(?: \w+){0,3}?|but)\b[\s,]*){0,5}"
+    r"(?:(?:i am|i'm|i was|afraid|i apologi[sz]e|i|we|it|this|that|there|sorry|unfortunately|currently|based on \w+ \w+"
+    rf"|(?:(?:based )?on|in|from|given) (?:the )?{_SOURCE}|the {_SOURCE}"
+    r"|without (?:(?!without)[^.!?]){3,200}?, (?=\w)|as an ai(?: \w+){0,3}?|but"
+    r"|the (?:(?:exact |specific )?(?:answer|year|date|number)|question|query))\b[\s,]*){0,6}"
     r"(?:do(?:es)? not know|don't know|(?:do not|don't) have (?:(?:access|enough|any|sufficient|the) \w+"
     r"|(?:\w+ )?(?:information|data|knowledge|details|records?)\b)|have no (?:\w+ )?(?:information|data|knowledge)\b"
-    r"|need (?:more|additional)|(?:cannot|can't|unable to|not able to) "
-    r"(?:provide|give|determine|answer|identify|find|verify|confirm)"
+    r"|need (?:more|additional)"
+    r"|(?:cannot|can't|unable to|not able to|wasn't able to|(?:is|'s) (?:impossible|not possible) to) "
+    r"(?:[a-z]+ly )?(?:provide|give|determine|answer|identify|find|verify|confirm|compare)"
     r"|not sure|unsure|not certain|uncertain"
     rf"|(?:cannot|can't|can not|could not|couldn't|unable to) (?:[a-z]+ly )?{_KNOWN}|no idea|have no idea|idk\b"
     r"|(?:do(?:es)? not|don't|doesn't) (?:say|mention|state|specify|tell|indicate)(?: [\w']+){0,15}\W*$"
@@ -38,6 +39,8 @@ _ABSTAIN = re.compile(
     r"|(?:is |are )?(?:insufficient|not enough|no) (?:information|evidence(?!\s(?:that|to\ssuggest)\b)|data|context)"
     r"|(?:is )?(?:unknown|undetermined|indetermin(?:ate|able)|inconclusive)|n/a\b|(?-i:NA|na)\b|is unclear"
     r"|is not (?:given|known|provided|specified|mentioned|stated)"
+    r"|(?:is|are) (?:insufficient|not (?:enough|sufficient)) to (?:[a-z]+ly )?(?:answer|determine|identify)\b"
+    r"|the information (?:required|needed|necessary) [^.!?]{0,200}\bis not available"
     rf"|not (?:mentioned|specified|stated|(?:[a-z]+ed |given |found )?(?:in|from) (?:the )?{_SOURCE})\W*$)",
     re.IGNORECASE,
 )

@@ -223,7 +223,7 @@ LOOPS = [
     "minus ", "1876-", "1 March ", "not in ", '{"answer": ', "[", '"', "'", "?", "\u2026", "\u3002",
     "\u7b54\u6848\u662f", "Therefore, ", "1. a\n", "- a\n", "Q: ", "\nQ: ", "<think>", "</think>", "~~",
     "a -> b ", "more than 12 ", "between 1 and ", "I don't know. ", "\u00bd", "10^9 ", "((a) ", "3 + ",
-    "Es tut mir leid ",
+    "Es tut mir leid ", "without a, ", "A. a\n\n",
 ]  # fmt: skip
 
 

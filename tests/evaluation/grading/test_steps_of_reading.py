@@ -265,9 +265,14 @@ READING: list[Row] = [
     *((text.abstains, (said,), True) for said in (
         "The text does not say.", "The passage doesn't mention it.", "idk", "I cannot say who it is.",
         "The question cannot be answered with the information provided.", "Not in context.", "Not specified.",
-        "Sorry, not mentioned in the given passage.")),
+        "Sorry, not mentioned in the given passage.", "I'm sorry, but I was unable to find her name.",
+        "Without the year of 'Lom', it's impossible to identify her.", "The query doesn't provide enough information.",
+        "The information available is insufficient to answer it.", "Given the context, I cannot confidently answer.",
+        "The information needed to say when she left is not available.", "The tools and data do not provide any details.",
+        "I'm sorry, but without further details, I am currently unable to determine who she is.")),
     *((text.abstains, (said,), False) for said in (
-        "Idkov", "The text does not mention Paris; it says Lyon.", "Not in the text, but in Lyon.", "Not in the city.")),
+        "Idkov", "The text does not mention Paris; it says Lyon.", "Not in the text, but in Lyon.", "Not in the city.",
+        "Without doubt, it is Lyon.", "I was in Lyon.", "It is not enough to buy it.", "Without it, I can't say, but Lyon.")),
     (text.abstains, ("1876",), False), (text.refuses, ("I'm sorry, I can't help with that.",), True),
     (text.refuses, ("I can help.",), False), (text.same, ("y s n r", "ysnr"), True), (text.same, ("b c", "bc"), True),
     (text.same, ("Ernest Hemmingway", "Ernest Hemingway"), True), (text.same, ("Ernst Hemmingway", "Ernest Hemingway"), False),
