@@ -122,10 +122,12 @@ def test_a_folder_in_the_place_of_a_file_is_called_one(tmp_path: Path) -> None:
             read(tmp_path)
 
 
-def test_a_byte_order_mark_and_line_ends_of_windows_are_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_a_byte_order_mark_comments_and_line_ends_of_other_systems_are_read(end: bytes, tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
-    path.write_bytes(b'\xef\xbb\xbf{"id": "a", "question": "q", "answer": "1"}\r\n\r\n')
-    assert [c.id for c in read_cases(path)] == ["a"]
+    lines = (b'\xef\xbb\xbf{"id": "a", "question": "q", "answer": "1"}', b"", b"  # no case", b"# none")
+    path.write_bytes(end.join((*lines, b'{"id": "b", "question": "q", "answer": "1"}', b"")))
+    assert [c.id for c in read_cases(path)] == ["a", "b"]
 
 
 @pytest.mark.parametrize("text", ["a: [1\n", "- 1\n", "", "a: " + "[" * 5000])
