@@ -96,8 +96,6 @@ def pieces(tokenizer: Any, ids: Sequence[int]) -> list[str]:
 
 LOOKBACK_STEPS = 64
 """Response tokens whose attention is kept."""
-COSINE_STEPS = 40
-"""Response tokens whose movement is kept."""
 KEYS = 1024
 """Ranges of keys told apart; longer prompts have tokens outside the question merged."""
 ENTRY_BYTES, TOTAL_BYTES = 1_000_000, 8_000_000
@@ -176,14 +174,14 @@ def chosen_heads(
 
 
 def trajectory_cases(lm: Any, examples: Sequence[Example]) -> SingleCases:
-    """Step cosines ``[layer step]`` (float16) of every response of at least two tokens."""
+    """Step cosines ``[layer step]`` (float16) of every response of at least two tokens, over the probe's own steps."""
     long = [e for e in examples if len(e.response_ids) > 1]
     left_out = [
         f"{e.case} ({e.role}): a response of one token makes no step" for e in examples if len(e.response_ids) <= 1
     ]
     if not long:
         return SingleCases([], left_out)
-    found = step_cosines(lm, [e.prompt_ids for e in long], [e.response_ids for e in long], steps=COSINE_STEPS)
+    found = step_cosines(lm, [e.prompt_ids for e in long], [e.response_ids for e in long])
     entries = [
         SingleCase(
             {**named(e), "tokens": pieces(lm.tokenizer, e.response_ids[: s.norms.shape[1]]),

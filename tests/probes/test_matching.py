@@ -227,6 +227,9 @@ def test_adjusted_differences_of_clusters_have_robust_errors() -> None:
     assert names == ["x"] and kept["value"] == pytest.approx(alone["value"])
     assert kept["high"] - kept["low"] > 1.3 * (alone["high"] - alone["low"])
     assert adjusted(d, {"x": np.ones(40)}) == ({}, [])
+    several = {f"x{i}": rng.normal(size=40) for i in range(4)}
+    assert adjusted(d, several, [i % 6 for i in range(40)])[1] == [*several]
+    assert adjusted(d, several, [i % 5 for i in range(40)]) == ({}, []), "as many clusters as coefficients"
 
 
 def test_a_covariate_that_others_give_takes_no_place_from_one_that_they_do_not() -> None:

@@ -185,6 +185,12 @@ def test_queries_without_a_number_do_not_hide_how_far_the_others_are_off(monkeyp
     assert "25.0%" in got.note and [r["n"] for r in got.rows] == [2, 3, 3]
     assert asked == [({"rule": "ig", "steps": 1, "v": 2, "dtype": "float32"}, [((1,), (2,))] * 3)]
     assert checks.rows_of([[float("nan")] * 3], ["a"], "rows") == []
+    given: list[Any] = []
+    scores = SimpleNamespace(mean=[torch.eye(2)])
+    monkeypatch.setattr(checks, "attribute_many", lambda *of, notes, **more: given.append((*of, more)) or scores)
+    [(_, same)] = checks.measure("lm", [q[:2] for q in queries[:1]], None, **asked[0][0])  # type: ignore[arg-type]
+    each = ("lm", [(1,)], [(2,)], 1, "ig")
+    assert given == [(*each, {}), (*each, {"rows_dtype": "float32"})] and same[1] == pytest.approx(1)
     near: list[Any] = []
     monkeypatch.setattr(checks, "rows_of", lambda _, clusters, name: near.append((clusters, name)) or [])
     many = [((i,), (2,), f"c{i}") for i in range(16)]

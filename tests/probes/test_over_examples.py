@@ -267,6 +267,7 @@ def test_matched_failures_and_successes_are_compared_pair_by_pair(lm: Model) -> 
     assert _rows(scores, **where, kind="composition")[0]["n"] == 6
     short = _rows(scores, **where, kind="math")[0]  # four tokens at most: no score, and the row says so
     assert short["n"] == 0 and "no contrast possible" in short["note"]
+    assert _rows(min_k.over_examples(lm, examples, k=0.5), **where, kind="math")[0]["n"] == 6
 
 
 def test_length_matching_uses_the_shortest_response_of_each_case(lm: Model) -> None:
@@ -463,9 +464,9 @@ def test_too_little_memory_shrinks_the_batch_and_the_result_says_so(lm: Model) -
 def test_a_result_is_saved_whatever_its_settings_are(tmp_path: Path) -> None:
     made: list[Path] = []
     write = ProbeResult._write
-    result = ProbeResult(
-        "p", [{"a": 1}], {"t": torch.arange(4)[::2]}, {"t": ("x",)}, {"from": Path("a/b")}, ["w"], [{"v": 2}]
-    )
+    numbers = torch.arange(4)
+    tensors = {"t": numbers[::2], "all": numbers, "again": numbers}  # of one piece of memory
+    result = ProbeResult("p", [{"a": 1}], tensors, {"t": ("x",)}, {"from": Path("a/b")}, ["w"], [{"v": 2}])
     held = tmp_path / "r"
     with patch.object(ProbeResult, "_write", side_effect=lambda folder: made.append(folder) or write(result, folder)):
         result.save(held)
@@ -478,6 +479,8 @@ def test_a_result_is_saved_whatever_its_settings_are(tmp_path: Path) -> None:
         "tensors.safetensors",
         "result.json",
     }
+    kept = load_file(tmp_path / "r" / "tensors.safetensors")
+    assert {name: x.tolist() for name, x in kept.items()} == {name: x.tolist() for name, x in tensors.items()}
     replace(result, tensors={}, values=[]).save(tmp_path / "r")
     assert {f.name for f in (tmp_path / "r").iterdir()} == {"table.csv", "result.json"}
 

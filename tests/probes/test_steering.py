@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -105,6 +106,17 @@ def test_controls_are_as_long_as_the_largest_step_in_whatever_order_steps_are_gi
     assert names == ("+2", "+1", "-2", "random:0", "none")
     steps = (states - states[:, -1:]).norm(dim=-1)[0] / along.norm(dim=-1)
     torch.testing.assert_close(steps, torch.tensor([[2.0], [1.0], [2.0], [2.0], [0.0]]).expand(-1, 2))
+
+
+def test_the_models_own_end_tokens_end_a_continuation_unless_others_or_none_are_given(
+    lm: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = list[tuple[int, ...]]()
+    nothing = SimpleNamespace(base=torch.zeros(3, 1).long(), tokens=torch.zeros(3, 3, 1, 1).long())
+    monkeypatch.setattr(steering, "continue_patched", lambda *of: ends.append(of[-1]) or nothing)
+    for given in (None, (), (7,)):
+        steering.patch(lm, PROMPTS, {"donor": PROMPTS}, [0], stop_ids=given)
+    assert ends == [tuple(lm.eos_ids), (), (7,)] and lm.eos_ids
 
 
 def test_a_donor_at_the_last_layer_gives_its_own_first_token(lm: Model) -> None:

@@ -153,7 +153,7 @@ def test_token_scores_and_steps_are_the_probes_own(tiny_lm: Lm, labelled: list[E
         np.testing.assert_allclose(entry.tensors["z"].numpy(), want.z, atol=1e-4)
         assert entry.about["first"] == want.positions[0]
     for e, entry in zip(labelled, single_cases.trajectory_cases(lm, labelled).entries, strict=True):
-        (steps,) = trajectory_probe.step_cosines(lm, [e.prompt_ids], [e.response_ids], steps=single_cases.COSINE_STEPS)
+        (steps,) = trajectory_probe.step_cosines(lm, [e.prompt_ids], [e.response_ids])
         torch.testing.assert_close(entry.tensors["cosines"].double(), steps.cosines, atol=1e-3, rtol=0)
 
 
