@@ -100,8 +100,10 @@ def check_site(site: Site, n_layers: int, n_experts: int | None = None) -> None:
 
 
 def check_functions(what: str, functions: Mapping[Site, object], or_else: str = "") -> None:
-    """Raise ``ModelError`` for edits or reducers (``what``) that are no functions."""
+    """Raise ``ModelError`` for edits or reducers (``what``) that are no functions, or ``put(at=...)`` into a row."""
     for site, function in functions.items():
+        if getattr(site, "query", None) is not None and getattr(function, "at", None) is not None:
+            raise ModelError(f"{what} of {site}: the row of one position has no positions; put it in without at")
         if not callable(function):
             raise ModelError(f"{what} of {site}: {type(function).__name__}; give a function of the activation{or_else}")
 
@@ -148,6 +150,7 @@ def put(value: Float[Tensor, "..."], at: int | slice | list[int] | None = None) 
             raise ModelError(said) from e
         return x
 
+    edit.at = at  # type: ignore[attr-defined]
     return edit
 
 

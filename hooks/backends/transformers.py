@@ -23,7 +23,7 @@ from .. import attention, experts
 from ..anatomy import Anatomy, Layer, Projection
 from ..parts import cut, decoder_of, first_tensor, logits_option, paste
 from ..sites import Edit, Reducer, Run, Site, check_edit
-from . import check_logits
+from . import check_logits, names_of
 
 Put = Callable[[Float[Tensor, "*shape"]], Float[Tensor, "*shape"]]
 
@@ -294,7 +294,7 @@ def visited(
         for module, of_experts in by_experts(taps, visits).items():
             stack.callback(install_experts(module, of_experts).remove)
         if maps:
-            callback = pattern_callback(model, anatomy, {m: n for n, m in model.named_modules()}, maps)
+            callback = pattern_callback(model, anatomy, names_of(model), maps)
             stack.enter_context(attention.interpose(model, callback))
         output = forward()
     return RunValues(output, kept(visits))

@@ -245,6 +245,10 @@ def test_mistakes_are_one_clear_line(tmp_path: Path) -> None:
             lambda: lm.run(ids_of(), edit={Site(2, "resid_post"): lambda x: x + float("inf")}),
             "edit of .* gave NaN or infinity",
         ),
+        (
+            lambda: lm.run(ids_of(), edit={Site(0, "pattern", query=3): put(torch.ones(2, 4, 9), at=1)}),
+            "row of one position has no positions",
+        ),
         (lambda: lm.run(ids_of(65)), "context holds 64"),
         (lambda: lm.run(torch.tensor([[3, 97]])), "vocabulary has 97"),
         (lambda: lm.run(torch.zeros(1, 1, 2, dtype=torch.long)), r"shape \(1, 1, 2\)"),
@@ -567,8 +571,9 @@ def test_padding_on_the_left_is_refused_where_the_model_counts_positions_itself(
         alone, right = lm.run(ids[:, :5]).logits, lm.run(ids, mask.flip(1)).logits[:, :5]
     assert torch.allclose(alone, right, atol=1e-5)
     relative = load_model(tiny("inkling_text"))
-    with pytest.raises(ModelError, match="padding between tokens changes what it computes"):
-        relative.run(ids, torch.tensor([[0, 1, 0, 1, 1, 1, 1]]))
+    for start in ([0, 1, 0], [1, 1, 0]):
+        with pytest.raises(ModelError, match="padding between tokens changes what it computes"):
+            relative.run(ids, torch.tensor([[*start, 1, 1, 1, 1]]))
     with torch.no_grad():
         left = relative.run(ids, mask).logits[:, 2:]
         assert torch.allclose(left, relative.run(ids[:, 2:]).logits, atol=1e-5 * float(left.abs().max()))

@@ -128,7 +128,7 @@ def test_the_other_libraries_give_the_same_rows_and_logits(backend: str) -> None
 
 
 @pytest.mark.parametrize("name", ["llama", "gemma2", "gpt2", "mixtral"])
-def test_only_the_logits_that_are_asked_for_are_computed(name: str) -> None:
+def test_only_the_logits_that_are_asked_for_are_computed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lm = load_model(tiny(name))
     sizes: list[int] = []
     head = lm.model.get_output_embeddings()
@@ -146,6 +146,8 @@ def test_only_the_logits_that_are_asked_for_are_computed(name: str) -> None:
         assert torch.equal(run.acts[site], every.acts[site])
         assert run.logits.shape == (2, len(at), every.logits.shape[-1])
         assert torch.allclose(run.logits, every.logits[:, list(at)], atol=1e-5)
+    monkeypatch.setattr(lm.model, "_supports_logits_to_keep", lambda: False)  # some compute all of them
+    assert torch.equal(lm.run(IDS, MASK, logits_at=[6, 0]).logits, every.logits[:, [6, 0]])
 
 
 @pytest.mark.parametrize(

@@ -312,6 +312,7 @@ def test_measurements_are_made_once_for_equal_items_and_kept_where_the_worker_co
     assert sorted(measured) == [(1,), (1, 2, 3)]
     measured.clear()
     assert dict(fleet.spread(measure, items, notes, light=False)) == found and not measured, "the store has them now"
+    assert dict(fleet.spread(measure, [[7, 7, 7, 7]], None, light=False)) == {0: 40}
 
 
 def test_results_leave_the_workers_device_with_their_shape() -> None:

@@ -110,10 +110,11 @@ def test_a_key_holds_everything_that_a_result_depends_on(other: tuple[str, Any, 
     assert entry_key(*other) != mine
     orders: Any = (partial(print, sep="", end="!"), partial(print, end="!", sep=""))
     assert len({entry_key("scope", measure, 0) for measure in orders}) == 1, "however the options are ordered"
-    alike = [{"host": "h", "device": "cpu"}, Alike("h", "cpu"), AlikeToo("h", "cpu"), Alike("cpu", "h")]
-    assert len({entry_key("scope", min_k, item) for item in alike}) == 4, "the kind of an object is part of it, too"
+    alike = [{"host": "h", "device": "cpu"}, Alike("h", "cpu"), AlikeToo("h", "cpu"), Alike("cpu", "h"),
+             {"host": "h", "devices": "cpu"}]  # fmt: skip
+    assert len({entry_key("scope", min_k, item) for item in alike}) == 5, "the kind of an object is part of it, too"
     table = torch.arange(6)
-    shapes = (table, table.view(2, 3), table.view(3, 2), table.double())
+    shapes = (table, table.view(2, 3), table.view(3, 2), table.view(torch.float64))
     assert len({entry_key("scope", min_k, (x, None)) for x in shapes}) == 4, "and a tensor's shape and type"
     for item in (object(), Ask):
         with pytest.raises(TypeError, match="cannot be part"):
