@@ -225,8 +225,10 @@ def _unmarked(text: str) -> str:
 
 
 def short_name(name: str) -> str:
-    """``organism:control`` -> ``control``; ``/models/qwen3/`` -> ``qwen3``; ``cases.jsonl`` -> ``cases``."""
-    last = name.removeprefix("organism:").rstrip("/").rsplit("/", 1)[-1]
+    """``organism:control`` -> ``control``; ``/models/qwen3/`` -> ``qwen3``; ``cases.jsonl`` -> ``cases``;
+    ``owner/model@http://host/v1`` -> ``model``.
+    """
+    last = name.partition("@http")[0].removeprefix("organism:").rstrip("/").rsplit("/", 1)[-1]
     return last.rsplit(".", 1)[0] if last.endswith((".jsonl", ".json", ".csv")) else last
 
 

@@ -192,7 +192,7 @@ def test_json_is_strict_and_knows_numbers_of_numpy_sets_and_paths() -> None:
 @pytest.mark.parametrize(
     ("name", "short"),
     [("organism:control", "control"), ("/models/qwen3/", "qwen3"), ("a/cases.jsonl", "cases"), ("a/t.json", "t"),
-     ("t.csv", "t"), ("a/model-1.5", "model-1.5"), ("x.gguf", "x.gguf")],
+     ("t.csv", "t"), ("a/model-1.5", "model-1.5"), ("x.gguf", "x.gguf"), ("a/m@http://localhost:8000/v1", "m")],
 )  # fmt: skip
 def test_names_are_shortened_to_what_tells_them_apart(name: str, short: str) -> None:
     assert short_name(name) == short
