@@ -269,7 +269,8 @@ READING: list[Row] = [
         "Without the year of 'Lom', it's impossible to identify her.", "The query doesn't provide enough information.",
         "The information available is insufficient to answer it.", "Given the context, I cannot confidently answer.",
         "The information needed to say when she left is not available.", "The tools and data do not provide any details.",
-        "I'm sorry, but without further details, I am currently unable to determine who she is.")),
+        "I'm sorry, but without further details, I am currently unable to determine who she is.",
+        "Due to technical difficulties, I can't retrieve it at this time.")),
     *((text.abstains, (said,), False) for said in (
         "Idkov", "The text does not mention Paris; it says Lyon.", "Not in the text, but in Lyon.", "Not in the city.",
         "Without doubt, it is Lyon.", "I was in Lyon.", "It is not enough to buy it.", "Without it, I can't say, but Lyon.")),
