@@ -1048,7 +1048,7 @@ MUTANTS = (
     Mutant(E, "a tokenizer's hash follows the order of its definition", 'parts = [json.dumps(state, sort_keys=True)]', 'parts = [json.dumps(state)]', 'tests/evaluation/test_identity.py -k special_tokens'),
     Mutant(E, 'abstaining from a whole is no failure that needs scaffolds', 'row.outcome != "correct" and row.case not in one_step', 'row.outcome == "incorrect" and row.case not in one_step', 'tests/evaluation/protocols/test_roles.py -k none_has_a_role'),
     Mutant(E, 'numbers without preamble lose their own prompt', 'for p in ("no-preamble", m.group.get("prompt")) if p)', 'for p in ("no-preamble",) if p)', 'tests/evaluation/protocols/test_presenting.py -k without_its_preamble'),
-    Mutant(E, 'a long cell stays allowed in every table', '        csv.field_size_limit(usual)', '        pass', 'tests/evaluation/test_text_files.py -k longer_cell'),
+    Mutant(E, 'a long cell stays allowed in every table', '        csv.field_size_limit(usual)\n    if not rows:', '        pass\n    if not rows:', 'tests/evaluation/test_text_files.py -k longer_cell'),
     Mutant(E, 'Python is tried before JSON', 'forms or (json.loads, _python):', 'forms or (_python, json.loads):', 'tests/evaluation/test_text_files.py -k json_and_python'),
     Mutant(E, 'an accepted answer is its own alias', 'unique = list(dict.fromkeys(texts))', 'unique = texts', 'tests/evaluation/test_text_files.py -k accepted_answers'),
     Mutant(E, "an atom's first use without probes hides others", 'if not (part.atom and part.paraphrases):', 'if not part.atom:', 'tests/evaluation/test_cases.py -k other_paraphrases'),
