@@ -103,7 +103,11 @@ NUMBERS = frozenset("d50 mean_k mean_k_solvable delta_depth".split())
 
 
 def beyond(metric: Metric, end: str) -> str:
-    """``<2`` or ``>8`` where the note says that this end of the interval lies beyond what was asked; else empty."""
+    """``<2`` or ``>8`` where the note says that this end of the interval lies beyond what was asked; else empty.
+
+    >>> [beyond(Metric("d50", note="low <2; high >8"), end) for end in ("low", "high", "mid")]
+    ['<2', '>8', '']
+    """
     said = (metric.note or "").replace(";", " ").split()
     found = said[said.index(end) + 1] if end in said[:-1] else ""
     return found if len(found) > 1 and found[0] in "<>" else ""

@@ -86,9 +86,9 @@ def test_lengths_at_which_rotary_angles_change_are_those_of_longrope() -> None:
         return rotary_limits(SimpleNamespace(config=SimpleNamespace(get_text_config=lambda decoder: config)))
 
     long = {"rope_type": "longrope", "original_max_position_embeddings": 16.0}
-    assert of(long) == [16] and of(None) == [] == of({"rope_type": "linear"})
+    assert of(long) == [16] and of(None) == [] == of({**long, "rope_type": "yarn"})
     other = {**long, "original_max_position_embeddings": 8}
-    assert of({"full": long, "sliding": other, "again": long, "plain": {**long, "rope_type": "yarn"}}) == [8, 16]
+    assert of({"full": long, "sliding": other, "again": long, "plain": {"rope_type": "linear"}}) == [8, 16]
 
 
 def test_on_a_processor_weights_are_single_precision_unless_told_otherwise(tmp_path: Path) -> None:

@@ -247,7 +247,7 @@ def test_what_would_pass_for_a_failing_model_or_be_found_late_is_refused_on_read
         ("date", ["1876", "44 BC", "1876-03-10", "March 10, 1876", "10 March"]),
         ("list", ["hen", "hen and fox", '["hen", "fox"]']),
         ("text", ["lots", "long ago", "12"]),
-        ("number", [ABSTENTION]),
+        ("number", [ABSTENTION, "Insufficient evidence."]),
     ],
 )
 def test_golds_that_fit_their_type_are_read_and_other_keys_of_meta_are_free(

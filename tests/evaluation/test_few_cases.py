@@ -40,6 +40,10 @@ def test_limits_of_a_difference_of_two_rates_are_newcombes() -> None:
     low = np.sqrt((p1 - l1) ** 2 - 2 * phi * (p1 - l1) * (u2 - p2) + (u2 - p2) ** 2)
     high = np.sqrt((u1 - p1) ** 2 - 2 * phi * (u1 - p1) * (p2 - l2) + (p2 - l2) ** 2)
     assert limits(table, difference) == (pytest.approx(p1 - p2 - low), pytest.approx(p1 - p2 + high))
+    wide = np.sqrt(
+        (p1 - l1) ** 2 + (p2 - l2) ** 2 + 2 * (p1 - l1) * (p2 - l2) * (phi + 22 / np.sqrt(21 * 23 * 14 * 30))
+    )
+    assert (limits(table, sum) or (0, 0))[0] == pytest.approx(p1 + p2 - wide), "a correlation that widens is as it is"
     low, high = limits(table, difference) or (0, 0)
     assert limits([row[::-1] for row in table], difference) == (pytest.approx(-high), pytest.approx(-low))
 

@@ -141,7 +141,7 @@ def test_what_is_looked_at_again_keeps_the_first_label_and_runs_are_counted_apar
 
 def test_answers_to_one_case_or_cluster_count_as_dependent() -> None:
     for shared in ("case", "cluster", "crossed"):
-        names = [[f"s{n // 2}"] if shared == "crossed" else f"s{n // 2}" for n in range(20)]
+        names: list[Any] = [[f"s{n // 2}"] if shared == "crossed" else f"s{n // 2}" for n in range(20)]
         pairs = [_line(n, True, "wrong" if n % 5 == 0 else "right", **{shared: name}) for n, name in enumerate(names)]
         found = adjudicator.validate([k for k, _ in pairs], [s for _, s in pairs])
         precision = next(m for m in found.metrics if m.metric == "precision")
