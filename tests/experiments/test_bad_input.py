@@ -54,7 +54,7 @@ def model_copy(taught: Path, tmp_path: Path) -> Path:
     [
         ("./nowhere", "--model ./nowhere: no such folder"),
         ("/no/such/model", "--model /no/such/model: no such folder"),
-        ("nowhere", "--model nowhere: no such folder"),
+        ("nowhere", "--model nowhere: no such folder; give a model folder"),
         ("my@localhost:9/v1", "give my@http://localhost:9/v1"),
         ("my model/v1", "--model my model/v1: no such folder, and no hub id"),
         ("organism:cat", "--model organism:cat: no such organism; `composcope organism list`"),

@@ -91,6 +91,12 @@ def test_the_most_even_map_of_skills_is_applied_and_unread_steps_are_left_for_a_
                     for item in items}  # fmt: skip
     assert [(r["id"], r["step"]) for r in _read(tmp_path / "out/review.jsonl")] == [("a", 1), ("b", 1)]
     assert [r["usage"]["Adding"] for r in _read(tmp_path / "out/granularity.jsonl")] == [4, 1, 1]
+    given: list[Any] = []
+    monkeypatch.setattr(
+        mapping, "map_skills", lambda items, _, *n, **how: given.append((n, how["seed"])) or maps["odd"]
+    )
+    scaffolds.skills(tmp_path / "one", records, teacher, clusters=5, n_skills=3, seed=4)
+    assert given == [((5, 3), 4)] and len(_read(tmp_path / "one/granularity.jsonl")) == 1
 
 
 def test_a_plan_that_does_not_exist_is_refused_with_those_that_do(tmp_path: Path) -> None:

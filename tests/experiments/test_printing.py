@@ -49,7 +49,7 @@ def test_text_that_the_terminal_cannot_write_is_escaped(
 def test_a_number_in_a_table_has_three_decimals_and_nothing_is_a_dash() -> None:
     values = (0.12345, 2, None, "", [], {}, (0.5, None), {"a": 0.25})
     assert [*map(cell, values)] == ["0.123", "2", "-", "-", "-", "-", "0.500, -", "a=0.250"]
-    assert table([{"a": 1}, {"longer": "b"}]) == ["a  longer", "1  -", "-  b"]
+    assert table([{"longer": 1}, {"a": "b"}]) == ["longer  a", "1       -", "-       b"]
 
 
 HOSTILE = "\x1b]0;title\x07\x1b[2J\x9b31m\u202egnp.exe\r\u2066\u2069"

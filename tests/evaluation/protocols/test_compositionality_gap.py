@@ -158,6 +158,8 @@ def test_asks_are_the_parts_their_extra_context_and_the_whole() -> None:
     assert [a.role for a in asks] == ["part:0", "part:0:extra-context", "part:1", "whole", "self-ask"]
     assert asks[1].prompt == "one, with 3 and 4?" and asks[1].gold == "a" and asks[3].gold == "12"
     assert protocol.asks(case, {a.role: Grade("correct", "x") for a in asks}) == []
+    bare = get("compositionality-gap", extra_context=False).asks(case, {})
+    assert [a.role for a in bare] == ["part:0", "part:1", "whole"]
 
 
 def test_rows_of_dicts_keep_unknown_fields_and_name_what_is_wrong() -> None:
