@@ -145,7 +145,7 @@ def _before(
 def continued(encode: Callable[[str], Ids], context: str, ids: Collection[int], written: str) -> Ids:
     """Token ids of a text that follows others, tokenized in its context."""
     full = encode(context + written)
-    if full[: len(ids)] == tuple(ids) and len(full) > len(ids):
+    if full[: len(ids)] == tuple(ids):
         return full[len(ids) :]
     # The tokenizer would write the generated text with other tokens: a piece of the context shows how it is cut.
     near = context[-_CONTEXT:]

@@ -305,7 +305,7 @@ _short = partial(_bare, prompt_ids=(1, 2), response_ids=(3, 4, 5), answer_ids=(4
 
 def test_examples_move_to_their_slot_or_stay_at_the_end() -> None:
     a = _short("a", slot=Slot(2, (7, 8)))
-    b = _short("b", slot=Slot(0))
+    b = _short("b", slot=Slot(0, (4,)))
     lost = _short("c", slot=None)
     spaced = _short("d", slot=Slot(1), answer_ids=(4, 6), separators=1)
     found = read_at([a, b, lost, spaced])

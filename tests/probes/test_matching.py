@@ -20,6 +20,7 @@ from composcope.probes.matching import (
     CALIPER,
     Balance,
     Matched,
+    _differences,
     assign,
     check_templates,
     distance,
@@ -215,6 +216,13 @@ def test_a_success_cluster_that_many_failures_meet_is_respected() -> None:
     (plain,) = matched_rows("q", alone, found, lambda i, _: numbers[cases[i].case])
     assert row["interval"] == "CR2 t over clusters" and plain["interval"] == "t"
     assert row["high"] - row["low"] > 1.8 * (plain["high"] - plain["low"]) and row["value"] == plain["value"]
+
+
+def test_what_matching_left_unbalanced_most_is_adjusted_for_first() -> None:
+    pairs = [(example("f", "failure", 60, 3), example("s", "success", 50, 2))]
+    balance = [Balance("depth", 0.0, 0.2), Balance("operation x", 0.0, 0.05), Balance("length", 0.0, -0.9)]
+    found = _differences(balance, pairs)
+    assert [*found.items()] == [("length", {"f": pytest.approx(math.log(60 / 50))}), ("depth", {"f": 1.0})]
 
 
 def test_adjusted_differences_of_clusters_have_robust_errors() -> None:

@@ -393,7 +393,7 @@ def test_overlap_knows_its_baselines() -> None:
     assert got.mean("mismatched") == 0.0 and got.empty == 1
     assert got.pooled.overlap == pytest.approx(2 / 3)
     assert got.chance == pytest.approx((3 + 1) / 2 / 40)
-    first = [Example(f"c{i}", "whole", "x", "failure", (1, 2), (3,), (4 + (i == 2),), 0, (0, 1)) for i in range(3)]
+    first = [Example(f"c{i}", "whole", "x", "failure", (1, 2), (3,), (4, 5 + (i == 2)), 0, (0, 1)) for i in range(3)]
     by_case = _per_case(*([(e, s) for e, s in zip(first, sets, strict=True)] for sets in ([a[0]] * 3, [*b[:2], a[0]])))
     assert all([e.case for e, _ in column] == ["c0", "c1", "c2"] for column in by_case.values())
     assert {name: [x for _, x in column] for name, column in by_case.items()} == {

@@ -218,6 +218,9 @@ def test_min_k_over_examples_scores_the_questions_own_tokens(lm: Model, tmp_path
     axes = {name.partition(".")[0]: axis for name, axis in got.axes.items()}
     assert axes == {"min_k_pp": ("case",), "by_ratio": ("ratio",), "tokens": ("case",)}
     whole = min_k.over_examples(lm, examples[:3], question_only=False)
+    drawn = [r for r in min_k.over_examples(lm, parts, k=0.5, seed=3).values if r["quantity"].endswith("matched")]
+    cut = [min_k.length_matched(t.z, 4, 0.5, seed=3) for t in tokens]  # of four and five tokens
+    assert [r["value"] for r in drawn] == pytest.approx(cut, rel=1e-5)
     wholes = [e for e in examples if e.role == "whole"]
     short = min_k.over_examples(lm, [*wholes, replace(wholes[0], case="short", question_span=(3, 6))], k=0.25)
     assert short.settings["short_texts"] == 1 and short.warnings[0].startswith("1 questions have too few")

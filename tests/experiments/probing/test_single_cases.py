@@ -144,6 +144,9 @@ def test_merged_keys_hold_the_sum_of_their_attention(
     for k, (a, b) in enumerate(s for s in spans if s[0] < want.shape[-1]):
         torch.testing.assert_close(got[..., k], want[..., a:b].sum(-1), atol=2e-3, rtol=0)
     torch.testing.assert_close(merged.tensors["ratio"], full.tensors["ratio"], atol=2e-3, rtol=0, equal_nan=True)
+    monkeypatch.setattr(single_cases, "LOOKBACK_STEPS", 1)
+    (first,) = single_cases.lookback_cases(lm, [long], {}).entries
+    assert (first.about["steps"], first.about["response_tokens"]) == (1, len(e.response_ids)) != (1, 1)
 
 
 def test_token_scores_and_steps_are_the_probes_own(tiny_lm: Lm, labelled: list[Example]) -> None:
