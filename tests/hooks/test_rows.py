@@ -155,11 +155,13 @@ def test_a_window_that_a_model_puts_into_its_mask_alone_is_found_in_its_configur
 @pytest.mark.parametrize("name", ["llama", "mistral", "gemma2", "gpt2"])
 def test_any_position_of_any_prompt_can_be_asked_for(name: str) -> None:
     lm = load_model(tiny(name))
-    queries = [(0, 4), (0, 10), (2, 13), (1, 1), (1, 0)]
-    with torch.no_grad():
-        got = step(lm, prefill(lm, PROMPTS, queries)).logits[:, 0]
+    several = [(0, 4), (0, 10), (2, 13), (1, 1), (1, 0)]
+    for queries in (several, [(i, 1) for i in reversed(range(len(PROMPTS)))]):
+        with torch.no_grad():
+            got = step(lm, prefill(lm, PROMPTS, queries)).logits[:, 0]
         for logits, (prompt, position) in zip(got, queries, strict=True):
-            expected = lm.run(torch.tensor([PROMPTS[prompt]])).logits[0, position]
+            with torch.no_grad():
+                expected = lm.run(torch.tensor([PROMPTS[prompt]])).logits[0, position]
             assert torch.allclose(logits, expected, atol=1e-4)
 
 
