@@ -24,15 +24,15 @@ from .errors import InputError, did_you_mean
 
 
 def as_path(value: Any, what: str) -> Path:
-    """A path from an argument of that name. Raises ``InputError`` for what is none."""
+    """A path from an argument of that name, with the home folder for ``~``. Raises ``InputError`` for what is none."""
     if isinstance(value, str | os.PathLike):
         if not os.fspath(value):
             raise InputError(f"{what}: is empty; give the path of a file or folder")
-        return Path(value)
+        return at_home(value)
     raise InputError(f"{what}: {type(value).__name__}; give the path of a file or folder")
 
 
-def at_home(path: str | Path) -> Path:
+def at_home(path: str | os.PathLike[str]) -> Path:
     """The path with the home folder for ``~``, or as it is if there is no user of that name."""
     try:
         return Path(path).expanduser()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files import as_path, at_home, text_hash, write_text
+from ..files import as_path, text_hash, write_text
 from ..terminal import how_many
 from . import text_files
 from .case import TEXTS, Case, Part, case_from_dict, case_to_dict
@@ -214,7 +214,7 @@ def write_cases(cases: Iterable[Case], path: str | Path) -> None:
         _check_texts(case, f"cases[{i}]")
         lines.append(_as_json(case_to_dict(case), f"cases[{i}]") + "\n")
         _refuse_half(lines[-1], f"cases[{i}]")
-    write_text(at_home(as_path(path, "path")), "".join(lines))
+    write_text(as_path(path, "path"), "".join(lines))
 
 
 _FLAT = "write one object a line, without the brackets around them and the commas between them"
@@ -234,14 +234,14 @@ def _other_form(path: str | Path) -> tuple[str, str] | None:
 
 
 def check(case: Case, where: str) -> None:
-    """Raises ``InputError`` for a gold answer that is not of its type, for wordings of a part that are empty or occur
-    twice, and for wrong keys and values in ``meta``.
+    """Raises ``InputError`` for a gold answer that is not of its type, for an empty wording of a part, and for wrong keys
+    and values in ``meta``.
     """
     _check_golds(case, where)
     for i, part in enumerate(case.parts):
-        words = list(part.paraphrases)
-        if len({wording.strip() for wording in words} - {""}) < len(words):
-            raise InputError(f"{where}, parts[{i}]: field 'paraphrases' is {words}; give each wording once, none empty")
+        if not all(wording.strip() for wording in part.paraphrases):
+            said = list(part.paraphrases)
+            raise InputError(f"{where}, parts[{i}]: field 'paraphrases' is {said}; give no empty wording")
     for key, value in case.meta.items():
         meant = _meant(key)
         if meant is not None and isinstance(value, _META[meant]):

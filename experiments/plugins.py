@@ -30,7 +30,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from ..errors import ComposcopeError, InputError
-from ..files import as_path, at_home
+from ..files import as_path
 from ..registry import PLUGIN_HASH, PLUGIN_PREFIX
 
 KINDS = {
@@ -52,7 +52,7 @@ def load_plugin(path: str | Path) -> dict[str, tuple[str, ...]]:
 
     Raises ``InputError`` for a file that cannot be imported, defines nothing, or uses a name that is taken.
     """
-    path = at_home(as_path(path, "plugin"))
+    path = as_path(path, "plugin")
     if not path.is_file():
         raise InputError(f"plugin {path}: no such file; give a Python file that defines {' or '.join(KINDS)}")
     module = _imported(path)

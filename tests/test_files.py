@@ -99,7 +99,7 @@ def test_columns_are_those_of_all_rows_in_order_of_appearance() -> None:
 
 
 def test_the_home_of_a_user_that_is_not_there_is_a_name_like_others() -> None:
-    assert at_home("~/x") == Path.home() / "x"
+    assert at_home("~/x") == as_path("~/x", "out") == Path.home() / "x"
     assert at_home("~no-such-user/x") == Path("~no-such-user/x")
 
 

@@ -226,7 +226,7 @@ def chosen(few_shot: str, benchmarks: Collection[str]) -> list[Exemplar] | None:
 
     Raises ``InputError`` for a file that cannot be read, and for more than the benchmark has.
     """
-    if not few_shot.isdecimal():
+    if not few_shot.removeprefix("-").isdecimal():
         return read(few_shot)
     return of_benchmark(next(iter(benchmarks)), int(few_shot)) if len(benchmarks) == 1 else None
 
@@ -243,7 +243,7 @@ def of_benchmark(benchmark: str, n: int) -> list[Exemplar]:
     for example in read(file):
         by_kind.setdefault(example.kind, []).append(example)
     most = min(map(len, by_kind.values()))
-    if n > most:
+    if not 0 < n <= most:
         raise InputError(f"--few-shot {n}: give 1 to {most} for {benchmark}, or a file with examples of yours")
     return [example for kind in by_kind.values() for example in kind[:n]]
 

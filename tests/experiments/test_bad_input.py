@@ -243,7 +243,7 @@ def test_an_unusable_out_folder_is_named(taught: Path, case_file: Path, tmp_path
         (["--probes", "neurns"], "did you mean 'neurons'?"),
         (["--format", "nonsense"], "--format 'nonsense' is not known"),
         (["--also", "nonsense"], "--also 'nonsense' is not known"),
-        (["--few-shot", "99"], "--few-shot 99: give 1 to"),
+        *((["--few-shot", n], f"--few-shot {n}: give 1 to") for n in ("99", "-1")),
         (["--judge", "nobody"], "--judge nobody: cannot be opened"),
         (["--reversed"], "--reversed: no case has a wording"),
         (["--thinking", "--prompting", "raw"], "--thinking needs the chat template"),

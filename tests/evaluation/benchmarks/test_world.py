@@ -296,8 +296,9 @@ def test_its_worked_examples_are_about_other_things_than_its_cases() -> None:
 
 
 def test_more_examples_than_there_are_of_a_kind_are_refused() -> None:
-    with pytest.raises(InputError, match="--few-shot 5: give 1 to 4 for world"):
-        presenting.of_benchmark("world", 5)
+    for n in (5, -1):
+        with pytest.raises(InputError, match=f"--few-shot {n}: give 1 to 4 for world"):
+            presenting.chosen(str(n), ["world"])
     assert presenting.of_benchmark("custom", 5) == [] == presenting.of_benchmark("world", 0)
 
 
