@@ -773,7 +773,7 @@ MUTANTS = (
     Mutant(H, "measured factors stay those of half precision", "if any(layer.mlp_scale != 1 for layer in anatomy.layers):", "if False:", "tests/hooks/test_precision.py -k measured_anew"),
     Mutant(P, "a right answer of patched examples is their own continuation", "donor_answers=[e.answer_ids for e in donors], recipient_answers=[e.answer_ids for e in recipients],", "donor_answers=[e.answer_ids for e in donors],", PATCHING + " -k both_sides"),
     Mutant(P, "the positive control is not computed anew", "found[0][1][some] = anew", "pass", PATCHING + " -k computed_anew"),
-    Mutant(P, "a gold answer that no tokens write is scored", 'return Slot(found.first, written) if "".join(back.split()) == "".join((lead + ask.gold).split()) else None', "return Slot(found.first, written)", SLOTS + " -k cannot_be_written"),
+    Mutant(P, 'a gold answer that no tokens write is scored', 'if "".join(back.split()) != "".join((lead + ask.gold).split()):', 'if False:', SLOTS + " -k cannot_be_written"),
     Mutant(P, "spellings of the gold answer are those of another", '{"answer": wanted, "aliases": ()}', '{"answer": wanted}', "tests/probes/test_faithfulness.py -k other_spellings"),
     Mutant(P, "a cell stands out from the easier of two tests", "max(t for _, t in tested)", "min(t for _, t in tested)", CONTRASTS + " -k stand_out"),
     Mutant(X, "seeds are trained on many threads", 'if device == "cpu":\n        torch.set_num_threads(1)', "if False:\n        torch.set_num_threads(1)", "tests/experiments/organism/test_series.py -k every_dose"),
