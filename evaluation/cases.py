@@ -234,9 +234,7 @@ def _other_form(path: str | Path) -> tuple[str, str] | None:
 
 
 def check(case: Case, where: str) -> None:
-    """Raises ``InputError`` for a gold answer that is not of its type, for an empty wording of a part, and for wrong keys
-    and values in ``meta``.
-    """
+    """Raises ``InputError`` for a gold answer of another type, an empty wording of a part, and wrong ``meta``."""
     _check_golds(case, where)
     for i, part in enumerate(case.parts):
         if not all(wording.strip() for wording in part.paraphrases):
