@@ -10,13 +10,15 @@ from .. import options
 from ..prompts import FORMATS
 from ..text_files import literal
 from . import cues, echo, labels, view
+from .text import normalize
 
 _OPEN, _CLOSE = re.compile(r"<answer(?:\s[^<>]{0,80})?>", re.I), re.compile(r"</answer\s{0,3}>", re.I)
 _BARE = re.compile(r"\W{0,4}(?:\w[\w'-]*+[ \t]?){1,3}[*_)]{0,3}(?:[.!][*_]{0,3}\s*\n|\n\s*\n)(?=\s*\S)")
 """A first line that consists of an answer only, with text after it, so that the token limit did not cut it."""
 _OPTION = re.compile(
     r"\W{0,4}[A-H][.):][*_]{0,3}\s[^\n]{1,200}\n[ \t]*\n(?=\s*\S)"
-    r"(?![\s\S]*(?:^\W{0,6}[A-H][.):]|n't\b|\b(?:no|not|incorrect|wrong|but|however|actually|wait)\b))",
+    r"(?![\s\S]*(?:^\W{0,6}[A-H][.):]|n't\b"
+    r"|\b(?:no|not|incorrect|wrong|but|however|actually|wait|hm+|let|check|again)\b))",
     re.IGNORECASE | re.MULTILINE,
 )
 """The same of an option with its letter, where neither the next option nor a doubt follows."""
@@ -24,6 +26,8 @@ _TAGS = re.compile(r"</?(?:reasoning|answer)\s{0,3}>", re.I)
 _ANSWER_KEY = re.compile(r"(?:(?:the|my)[ _])?(?:final|correct|short)?[ _]?(?:answer|result|solution)", re.IGNORECASE)
 """The key of a JSON object that holds the answer: "answer", "final_answer", "finalAnswer"."""
 _OBJECT = ("{", "```json\n{")
+_WHOLE = re.compile(r",(?=\s*\")(?!.*\"[^\":,]*(?:answer|result|solution)\"\s*:)", re.IGNORECASE | re.DOTALL)
+"""A comma after a field of an object, which no field with an answer follows."""
 _OWN_QUESTION = re.compile(r"\s*(?:Question|Q)\s*:[ \t]*(?P<question>[^\n]{3,600})(?:\n|\Z)", re.IGNORECASE)
 _INLINE_QUESTION = re.compile(r"(?<=[.!?*)])\s+Question\s*:")
 _LETTER = re.compile(r"\W*([A-H])\W*")
@@ -63,12 +67,14 @@ class Extracted:
 
 
 def extract(
-    text: str, format: str, finish_reason: str, letters: bool = False, question: str | None = None
-) -> Extracted:
+    text: str, format: str, finish_reason: str, letters: bool = False, question: str | None = None,
+    given: options.Choices = (),
+) -> Extracted:  # fmt: skip
     """Find the answer of a response in a prompt format (a name of ``prompts.FORMATS``, or ``pair-q1``).
 
-    ``letters``: the answer is the letter of an option. Where the ``question`` is known, a completion that puts another
-    one instead of an answer has none. Raises ``InputError`` for a format that is not known.
+    ``letters``: the answer is the letter of an option, of those ``given`` where they are known. Where the ``question``
+    is known, a completion that puts another one instead of an answer has none. Raises ``InputError`` for a format that
+    is not known.
     """
     rule = PAIR_Q1 if format == PAIR_Q1 else FORMATS[format].extract if format in FORMATS else None
     if rule is None:
@@ -90,7 +96,7 @@ def extract(
     cut = cut and not finished
     if rule == PAIR_Q1:
         return _pair_first(shown, cut, question)
-    found = _found(shown, rule, cut, shortened, letters)
+    found = _found(shown, rule, cut, shortened, letters, given)
     if found.reason == "no-cue" and format == "cot" and question and echo.states(shown, question):
         found = Extracted((shown,))  # no steps, and so no cue below them: the answer alone, in one sentence
     if not letters and not options.in_question(question or ""):
@@ -129,7 +135,7 @@ def _of_the_question(shown: str, question: str | None) -> tuple[str, str, str | 
     return shown, later, None if shown else "no-answer"
 
 
-_BELIEVED = re.compile(r"\b(?:think|thought|believe|guess|assume|expect)", re.IGNORECASE)
+_BELIEVED = re.compile(r"\b(?:think|thought|believe|guess|assume|expect|say)", re.IGNORECASE)
 """Words of a question that asks what somebody believes."""
 
 
@@ -140,7 +146,7 @@ def _own_option(segment: str, shown: str) -> str:
     return listed.get(letter[1], segment) if letter else segment
 
 
-def _found(shown: str, rule: str, cut: bool, shortened: bool, letters: bool) -> Extracted:
+def _found(shown: str, rule: str, cut: bool, shortened: bool, letters: bool, given: options.Choices) -> Extracted:
     """The answer in the part of a response that is read, by the rule of its format."""
     if _CLOSE.search(shown) and (tagged := _xml(shown, cut)).segments:
         return tagged
@@ -149,7 +155,7 @@ def _found(shown: str, rule: str, cut: bool, shortened: bool, letters: bool) -> 
     announced = cues.segments(shown, letters)
     if announced:
         return _cued(shown, announced, cut, shortened)
-    if cut and (first := _BARE.match(shown) or (_OPTION.match(shown) if letters else None)):
+    if cut and (first := _BARE.match(shown) or (_option(shown, given) if letters else None)):
         return Extracted((first[0].strip(),), cued=True)
     if cut or rule == "cue":
         return Extracted((), reason="truncated" if cut else "no-cue")
@@ -157,6 +163,13 @@ def _found(shown: str, rule: str, cut: bool, shortened: bool, letters: bool) -> 
     if rule == "last-line":
         return Extracted((shown.rsplit("\n", 1)[-1].strip(),), shortened=shortened)
     return Extracted((_TAGS.sub(" ", shown).strip(),), shortened=shortened)
+
+
+def _option(shown: str, given: options.Choices) -> re.Match[str] | None:
+    """The first line where it is an option and nothing else: not the first step of a working ("A. Find the city.")."""
+    first = _OPTION.match(shown)
+    known = {normalize(f"{letter} {text}") for letter, text in given}
+    return first if first and (not known or normalize(first[0]) in known) else None
 
 
 def _xml(text: str, cut: bool) -> Extracted:
@@ -263,7 +276,7 @@ def _answer_field(text: str) -> str | None:
     if text.rstrip("` \n").endswith("}"):
         loaded = last_object(text) or {}
     elif text.startswith(_OBJECT) and "}" not in text:
-        commas = [m.start() for m in re.finditer(",", text)][-cues.MOST :]
+        commas = [m.start() for m in _WHOLE.finditer(text)][-cues.MOST :]
         whole = (literal(text[text.find("{") : at] + "}", dict) for at in reversed(commas))
         loaded = next(filter(None, whole), {})
     value = next((v for k, v in reversed(loaded.items()) if _ANSWER_KEY.fullmatch(k) and v not in (None, "")), None)

@@ -75,13 +75,14 @@ def grade(
         return agentcoma_number(response_text, gold)
     if compat == "agentcoma" and ANSWER_CUE.lower() not in response_text.lower():
         return Grade("incorrect", None, None, "compat:no-cue")
+    given = tuple(options) or (in_question(question or "") if answer_type == "choice" else ())
     if format == CODE:
         found = _run(response_text, finish_reason)
     elif compat == "stad":
         found = Extracted((stad_answer(response_text),))
     else:
         letters = answer_type == "choice" or _LETTERS.fullmatch(gold) is not None
-        found = extract(response_text, format, finish_reason, letters=letters, question=question)
+        found = extract(response_text, format, finish_reason, letters=letters, question=question, given=given)
         if compat is None and found.reason in ("no-cue", "no-answer-tag"):
             found = _declined(response_text) or found
         if answer_type not in ("list", "ordered-list") and format != PAIR_Q1:
@@ -90,7 +91,6 @@ def grade(
             found = replace(found, segments=tuple(s for s, _ in read), following=tuple(f for _, f in read))
             if last and finish_reason == "length" and response_text.rstrip().endswith(last):
                 found = Extracted((), reason="truncated")
-    given = tuple(options) or (in_question(question or "") if answer_type == "choice" else ())
     words = answer_type == "text" and not is_value(gold)  # "twenty degrees Celsius" would lose its unit
     others = (*short_forms(gold), in_reply(gold, question), in_figures(gold) if words else gold)
     golds = dict.fromkeys((gold, *aliases, *others))

@@ -24,9 +24,10 @@ _ABSTAIN = re.compile(
     r"|the (?:(?:exact |specific )?(?:answer|year|date|number)|question|query))\b[\s,]*){0,6}"
     r"(?:do(?:es)? not know|don't know|(?:do not|don't) have (?:(?:access|enough|any|sufficient|the) \w+"
     r"|(?:\w+ )?(?:information|data|knowledge|details|records?)\b)|have no (?:\w+ )?(?:information|data|knowledge)\b"
-    r"|need (?:more|additional)"
-    r"|(?:cannot|can't|unable to|not able to|wasn't able to|(?:is|'s) (?:impossible|not possible) to) "
-    r"(?:[a-z]+ly )?(?:provide|give|determine|answer|identify|find|verify|confirm|compare|retrieve)"
+    r"|need (?:more|additional) (?:\w+ )?(?:information|data|context|details?|evidence|knowledge|clarification)\b"
+    r"|(?:cannot|can't|unable to|not able to|wasn't able to|(?:is|'s) (?:impossible|not possible) to"
+    r"(?! \w+ (?:an?|any|each|half|more|\d+) (?!(?:\w+ )?(?:answer|year|date|name|number)\b))) (?:[a-z]+ly )?"
+    r"(?:provide|give|determine|answer|identify|find|verify|confirm|compare|retrieve)(?! (?:more|less) than\b)"
     r"|not sure|unsure|not certain|uncertain"
     rf"|(?:cannot|can't|can not|could not|couldn't|unable to) (?:[a-z]+ly )?{_KNOWN}|no idea|have no idea|idk\b"
     r"|(?:do(?:es)? not|don't|doesn't) (?:say|mention|state|specify|tell|indicate)(?: [\w']+){0,15}\W*$"
@@ -40,7 +41,7 @@ _ABSTAIN = re.compile(
     r"|(?:is )?(?:unknown|undetermined|indetermin(?:ate|able)|inconclusive)|n/a\b|(?-i:NA|na)\b|is unclear"
     r"|is not (?:given|known|provided|specified|mentioned|stated)"
     r"|(?:is|are) (?:insufficient|not (?:enough|sufficient)) to (?:[a-z]+ly )?(?:answer|determine|identify)\b"
-    r"|the information (?:required|needed|necessary) [^.!?]{0,200}\bis not available"
+    r"|the information (?:required|needed|necessary) [^.!?;=]{0,200}\bis not available"
     rf"|not (?:mentioned|specified|stated|(?:[a-z]+ed |given |found )?(?:in|from) (?:the )?{_SOURCE})\W*$)",
     re.IGNORECASE,
 )

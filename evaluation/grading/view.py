@@ -176,7 +176,7 @@ def without_greeting(text: str) -> str:
 
 
 _BELIEF = re.compile(
-    r"(?:\A|(?<=[.!?]\s))(?:(?:although|though|while|even\sthough)\s)?(?:"
+    r"(?:\A|(?<=[.!?]\s))(?:(?:although|though|while|even\sthough)\s)?(?!(?:you|one)\s(?:\w+\s){0,2}says?\b)(?:"
     r"(?:(?:(?:many|most|some|a\slot\sof)\s)?(?:people|students)|many|everyone|everybody|you|one)\s"
     r"(?:(?:might|may|could|would|will|often|commonly|usually|sometimes|mistakenly|wrongly)\s){0,2}"
     r"(?:thinks?|believes?|guess(?:es)?|assumes?|expects?|supposes?|says?)\b"

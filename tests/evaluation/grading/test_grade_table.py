@@ -320,6 +320,10 @@ FORMATTED = [
     ("plain", "length", "choice", "B", "A. a swim in the sea\n\nExpl", WRONG, None),
     ("plain", "length", "choice", "A", "A. a swim in the sea\n\nB. a long w", NONE, "truncated"),
     ("plain", "length", "choice", "A", "A. a swim in the sea\n\nThis is not wh", NONE, "truncated"),
+    ("plain", "length", "choice", "B", "A. a swim in the sea\n\nLet me see: a l", NONE, "truncated"),
+    ("plain", "length", "choice", "B", "A. Find out what is meant.\n\nA long walk i", NONE, "truncated"),
+    ("plain", "length", "number", "1", '{"answer": 1,234, "note": "1 ap', NONE, "truncated"),
+    ("plain", "length", "number", "4", '{"result": 3, "more": 1, "final_answer": 4', NONE, "truncated"),
     ("plain", "error", "number", "63", "63", NONE, "error"),
     ("plain", "stop", "number", "12", "It is 3 x 4.", NONE, "expression without a result"),
     ("plain", "length", "number", "63", "<think>" + "long " * 20, NONE, "truncated"),
@@ -366,7 +370,8 @@ def test_plain_answers_are_graded_as_a_reader_would(answer_type: str, gold: str,
 def test_formatted_answers_are_found_or_are_invalid_with_the_reason(
     format: str, finish: str, answer_type: str, gold: str, response: str, expected: str, reason: str | None
 ) -> None:
-    result = grade(response, finish, gold, answer_type, format=format)
+    options = (("A", "a swim in the sea"), ("B", "a long walk")) if answer_type == "choice" else ()
+    result = grade(response, finish, gold, answer_type, format=format, options=options)
     assert (result.outcome, result.reason) == (expected, reason), result
 
 

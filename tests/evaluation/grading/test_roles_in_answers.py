@@ -39,6 +39,7 @@ NAMES = [
     ("New Delhi", "Many people think New Delhi. The correct answer is Mumbai.", TAJ, WRONG),
     ("New Delhi", "Many people say New Delhi, but the capital is Mumbai.", TAJ, WRONG),
     ("New Delhi", "I think it is New Delhi.", TAJ, RIGHT),
+    ("hola", "You would say hola, but on the phone it is digame.", "How does one greet in Spain?", RIGHT),
     ("Mumbai", "Many people think Mumbai; it is actually New Delhi.", "What do many people think is its capital?",
      HALF_OPEN),
     ("New Delhi", "The Taj Mahal stands in Agra. India's capital? That's New Delhi!", TAJ, RIGHT),

@@ -273,7 +273,9 @@ READING: list[Row] = [
         "Due to technical difficulties, I can't retrieve it at this time.")),
     *((text.abstains, (said,), False) for said in (
         "Idkov", "The text does not mention Paris; it says Lyon.", "Not in the text, but in Lyon.", "Not in the city.",
-        "Without doubt, it is Lyon.", "I was in Lyon.", "It is not enough to buy it.", "Without it, I can't say, but Lyon.")),
+        "Without doubt, it is Lyon.", "I was in Lyon.", "It is not enough to buy it.", "Without it, I can't say, but Lyon.",
+        "Due to a hole, we need more bags: 8.", "It's impossible to give half an egg. They get 6.",
+        "Without a loan, she cannot give more than 3.", "The information needed is 15 - 3 = 12; more is not available.")),
     (text.abstains, ("1876",), False), (text.refuses, ("I'm sorry, I can't help with that.",), True),
     (text.refuses, ("I can help.",), False), (text.same, ("y s n r", "ysnr"), True), (text.same, ("b c", "bc"), True),
     (text.same, ("Ernest Hemmingway", "Ernest Hemingway"), True), (text.same, ("Ernst Hemmingway", "Ernest Hemingway"), False),
