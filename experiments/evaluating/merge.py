@@ -15,7 +15,7 @@ from ...evaluation.journal import segments
 from ...files import text_hash
 from ...terminal import how_many
 from ..console.printing import Reporter
-from ..run.folder import MEASURED, check_place, find_runs, read_json, short, unfinished, write_lines
+from ..run.folder import MEASURED, check_place, differs, find_runs, read_json, short, unfinished, write_lines
 from ..run.reader import RunData, read_config
 from ..run.schema import Evaluated, ShardCases, checked
 from ..run.writer import begin_run
@@ -126,7 +126,7 @@ def _common(runs: Sequence[RunData]) -> dict[str, Any]:
     first, *others = ((run.path, run.manifest.identity) for run in runs)
     for folder, identity in others:
         for key in SAME:
-            if identity.get(key) != first[1].get(key):
+            if differs(key, identity, first[1]):
                 raise InputError(
                     f"{folder}: {key} is {short(identity.get(key))} and {short(first[1].get(key))} in {first[0]}; "
                     "only runs of one model that were asked in the same way can be merged"

@@ -171,6 +171,14 @@ def differing(name: str, before: Any, now: Any) -> list[str]:
     return [f"{name} was {shown[0]}, is {shown[1]}"]
 
 
+def differs(name: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two runs' identities differ in a field; a folder's label was once its path, if that had one slash."""
+    a, b = one.get(name), other.get(name)
+    path, last = sorted((str(a), str(b)), key=len, reverse=True)
+    same = one.get("weights") is not None and one["weights"] == other.get("weights")
+    return a != b and not (name == "model" and same and path.endswith(f"/{last}"))
+
+
 def _plain(value: Any) -> Any:
     """A value as JSON stores it: tuples become lists."""
     if isinstance(value, Mapping):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import JournalError
 from ...files import sweep
 from . import provenance
-from .folder import SCHEMA, check_own, command_line, differing, locked, read_json, write_json, write_text
+from .folder import SCHEMA, check_own, command_line, differing, differs, locked, read_json, write_json, write_text
 from .schema import Manifest, checked
 
 if TYPE_CHECKING:
@@ -110,7 +110,8 @@ def save_probe(result: ProbeResult, folder: Path, manifest: Manifest, inputs: st
 def _same_run(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     # Asking options are recorded only if they differ from the defaults.
     before, now = ({**about, "asking": about.get("asking", {})} if before else {} for about in (before, now))
-    differ = [said for k in now if k in before for said in differing(k, before[k], now[k])]
+    changed = [k for k in now if k in before and differs(k, before, now)]
+    differ = [said for k in changed for said in differing(k, before[k], now[k])]
     if differ:
         raise JournalError(f"{path}: holds another run ({'; '.join(differ)}); give another --out or the same options")
 

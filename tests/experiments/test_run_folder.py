@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -403,6 +404,20 @@ def test_an_occupied_folder_names_only_what_differs_and_cuts_hashes_and_long_val
             pass
         with pytest.raises(JournalError, match="few_shot was"), begin_run(tmp_path / name, {}, identity=next_run):
             pass
+
+
+@pytest.mark.parametrize(("before", "now", "same"), [
+    ("models/mine", "mine", True), ("a/mine", "b/mine", False), ("models/mine", "ine", False),
+])  # fmt: skip
+def test_a_run_whose_folder_was_labelled_by_its_path_is_continued_under_its_label(
+    tmp_path: Path, before: str, now: str, same: bool
+) -> None:
+    with begin_run(tmp_path / "r", {}, identity={"model": before, "weights": "w"}):
+        pass
+    for weights, continued in (("other", False), ("w", same)):
+        wanted = contextlib.nullcontext() if continued else pytest.raises(JournalError, match="holds another run")
+        with wanted, begin_run(tmp_path / "r", {}, identity={"model": now, "weights": weights}) as run:
+            assert run.manifest.identity["model"] == now
 
 
 def test_asking_otherwise_than_a_run_that_asked_by_default_is_another_run_too(tmp_path: Path) -> None:
