@@ -280,14 +280,20 @@ def _warnings(gated: Sequence[Gated], group: Mapping[str, Any]) -> list[str]:
     found = []
     open_gates = sum(g.double is None for g in gated)
     if open_gates:
+        lost = next((f" (no row: {g.item.case!r}, {role})" for g in gated for role in _without_rows(g.item)), "")
         found.append(
-            f"{open_gates} of {len(gated)} cases have an undecided gate{where}: an answer is invalid or missing"
+            f"{open_gates} of {len(gated)} cases have an undecided gate{where}: an answer is invalid or missing{lost}"
         )
     if not any(g.double is True for g in gated):
         found.append(f"no case passes the gates{where}: residual failure is undefined")
     if 0 < (flat := sum(_depth(g) is None for g in gated)) < len(gated):
         found.append(f"{flat} of {len(gated)} cases have no depth{where}: they are in no curve and no d50")
     return found
+
+
+def _without_rows(item: Item) -> list[str]:
+    roles = [f"part:{i}" for i in range(item.n_parts)]
+    return [role for role in roles if not any(r == role or r.startswith(role + _PARAPHRASE) for r in item.rows)]
 
 
 @dataclass(frozen=True)

@@ -190,8 +190,9 @@ def _same_settings(runs: Sequence[RunData], parts: Sequence[ShardCases]) -> None
 
     first = settings(runs[0], parts[0])
     for run, part in zip(runs[1:], parts[1:], strict=True):
-        for key, value in settings(run, part).items():
-            if value != first[key]:
+        found = settings(run, part)
+        for key, value in found.items():
+            if differs(key, found, first):
                 raise InputError(
                     f"{run.path}: shard {part}: {key} is {short(value)}, and {short(first[key])} in "
                     f"{runs[0].path}; shards of one run are made with the same settings"

@@ -58,6 +58,8 @@ from composcope.evaluation.judging import SAMPLE, agree, second_opinions
             for reply in ('{"score": 1/5}', "Score: 1.0 out of 10", "Verdict: yes/no", "Verdict: no answer")
         ),
         ("Score: 1/1", True),
+        ("Score: 0 / 1", False),
+        ("Verdict: No\nAnswer: 5", False),
     ],
 )
 def test_a_verdict_is_read_only_where_it_is_clear(reply: str, expected: bool | None) -> None:

@@ -54,7 +54,7 @@ def test_a_part_that_no_row_names_but_a_later_one_follows_is_unknown(protocol: t
     roles = {"part:0": "correct", "part:2": "correct", "part:2:paraphrase:0": "correct", "whole": "incorrect"}
     found = protocol().reduce([Graded.from_dict({"case": "a", "role": r, "outcome": o}) for r, o in roles.items()])
     assert (_metric(found.metrics, metric).n, _metric(found.metrics, metric).n_invalid) == (0, 1)
-    assert not any(s.entries for s in found.case_sets)
+    assert not any(s.entries for s in found.case_sets) and any("'a'" in warning for warning in found.warnings)
 
 
 def test_the_reasoning_gap_always_has_two_parts() -> None:
