@@ -40,8 +40,8 @@ _NO = {"0", "0.0", "false", "no", "incorrect", "wrong", "not equivalent", "not c
 _FIELDS = ("score", "verdict", "correct", "judgement", "judgment", "decision", "result")
 _LABELLED = re.compile(
     r"\b(?:final\s+)?(?:verdict|judge?ment|score|decision)\b[\"'*\s]*(?:is\b|:|=)[\"'*\s:]*"
-    r"(?P<word>not\s+(?:correct|equivalent)|incorrect|correct|wrong|right|true|false|yes|no(?![ \t]+answer)|[01](?:\.0)?)\b"
-    r"(?!\.?\d|[ \t]*(?:/|out of)(?![ \t]*1\b))",  # one point of ten, or a choice of words, says neither
+    r"(?P<word>not\s+(?:correct|equivalent)|incorrect|correct|wrong|right|true|false|yes"
+    r"|no(?![ \t]+answer)|[01](?:\.0)?)\b(?!\.?\d|[ \t]*(?:/|out of)(?![ \t]*1\b))",  # points of ten or several words say neither
     re.IGNORECASE,
 )
 
