@@ -38,10 +38,11 @@ _SHOWN = 1500
 _YES = {"1", "1.0", "true", "yes", "correct", "right", "equivalent", "match"}
 _NO = {"0", "0.0", "false", "no", "incorrect", "wrong", "not equivalent", "not correct"}
 _FIELDS = ("score", "verdict", "correct", "judgement", "judgment", "decision", "result")
+# One point of ten, or a choice of words, says neither.
 _LABELLED = re.compile(
     r"\b(?:final\s+)?(?:verdict|judge?ment|score|decision)\b[\"'*\s]*(?:is\b|:|=)[\"'*\s:]*"
     r"(?P<word>not\s+(?:correct|equivalent)|incorrect|correct|wrong|right|true|false|yes"
-    r"|no(?![ \t]+answer)|[01](?:\.0)?)\b(?!\.?\d|[ \t]*(?:/|out of)(?![ \t]*1\b))",  # points of ten or several words say neither
+    r"|no(?![ \t]+answer)|[01](?:\.0)?)\b(?!\.?\d|[ \t]*(?:/|out of)(?![ \t]*1\b))",
     re.IGNORECASE,
 )
 

@@ -18,7 +18,7 @@ _BARE = re.compile(r"\W{0,4}(?:\w[\w'-]*+[ \t]?){1,3}[*_)]{0,3}(?:[.!][*_]{0,3}\
 _OPTION = re.compile(
     r"\W{0,4}[A-H][.):][*_]{0,3}\s[^\n]{1,200}\n[ \t]*\n(?=\s*\S)"
     r"(?![\s\S]*(?:^\W{0,6}[A-H][.):]|n't\b"
-    r"|\b(?:no|not|incorrect|wrong|but|however|actually|wait|hm+|let|check|again)\b))",
+    r"|\b(?:no|not|incorrect|wrong|false|but|however|actually|wait|hm+|let|check|again)\b))",
     re.IGNORECASE | re.MULTILINE,
 )
 """The same of an option with its letter, where neither the next option nor a doubt follows."""
@@ -26,8 +26,8 @@ _TAGS = re.compile(r"</?(?:reasoning|answer)\s{0,3}>", re.I)
 _ANSWER_KEY = re.compile(r"(?:(?:the|my)[ _])?(?:final|correct|short)?[ _]?(?:answer|result|solution)", re.IGNORECASE)
 """The key of a JSON object that holds the answer: "answer", "final_answer", "finalAnswer"."""
 _OBJECT = ("{", "```json\n{")
-_WHOLE = re.compile(r",(?=\s*\")(?!.*\"[^\":,]*(?:answer|result|solution)\"\s*:)", re.IGNORECASE | re.DOTALL)
-"""A comma after a field of an object, which no field with an answer follows."""
+_FIELD = re.compile(r"\"[^\":,]*(?:answer|result|solution)\"\s*:", re.IGNORECASE)
+_NEXT_FIELD = re.compile(r",(?=\s*\")")
 _OWN_QUESTION = re.compile(r"\s*(?:Question|Q)\s*:[ \t]*(?P<question>[^\n]{3,600})(?:\n|\Z)", re.IGNORECASE)
 _INLINE_QUESTION = re.compile(r"(?<=[.!?*)])\s+Question\s*:")
 _LETTER = re.compile(r"\W*([A-H])\W*")
@@ -275,9 +275,9 @@ def _answer_field(text: str) -> str | None:
     loaded: dict[str, object] = {}
     if text.rstrip("` \n").endswith("}"):
         loaded = last_object(text) or {}
-    elif text.startswith(_OBJECT) and "}" not in text:
-        commas = [m.start() for m in _WHOLE.finditer(text)][-cues.MOST :]
-        whole = (literal(text[text.find("{") : at] + "}", dict) for at in reversed(commas))
+    elif text.startswith(_OBJECT) and "}" not in text and (fields := [*_FIELD.finditer(text)]):
+        commas = [m.start() for m in _NEXT_FIELD.finditer(text, fields[-1].end())][: cues.MOST]
+        whole = (literal(text[text.find("{") : at] + "}", dict) for at in commas)
         loaded = next(filter(None, whole), {})
     value = next((v for k, v in reversed(loaded.items()) if _ANSWER_KEY.fullmatch(k) and v not in (None, "")), None)
     if value is None:
