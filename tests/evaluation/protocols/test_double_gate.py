@@ -522,9 +522,9 @@ def test_cases_outside_the_gates_are_no_clusters_of_a_difference_of_failures() -
     single = [replace(row, cluster=f"k{i // 2}") for i in range(2) for row in case_rows(f"s{i}", "10", "1", "0")]
     outside = [replace(row, cluster=f"o{i // 2}") for i in range(20) for row in case_rows(f"o{i}", "10", "0", "0")]
     for n, known in ((40, True), (24, False)):  # rows of five clusters, or of three
-        few, many = ([[*a[:n], *more], [*b[:n], *more]] for more in ([], outside))
-        found = got(compare(*few).metrics, "delta_comp")
-        assert got(compare(*many).metrics, "delta_comp") == found and (found.low is not None) is known
+        few, many = (compare([*a[:n], *more], [*b[:n], *more]).metrics for more in ([], outside))
+        found = got(few, "delta_comp")
+        assert got(many, "delta_comp") == found and (found.low is not None) is known
     pair = [got(reduced([*a, *single, *more]), "conflation") for more in ([], outside)]
     assert (pair[0].low, pair[0].high) == (pair[1].low, pair[1].high) and pair[0].low is not None
     assert (pair[0].n, pair[1].n) == (12, 32)

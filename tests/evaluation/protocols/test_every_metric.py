@@ -180,6 +180,11 @@ def _gain(seed: int) -> Metric | None:
     return counting.gain(list(zip(*sides, strict=True)), "whole", {}, seed)
 
 
+def _parts_right(seed: int) -> list[Graded]:
+    rows = _alone("double-gate", seed=seed)
+    return [row if row.role == "whole" else replace(row, outcome="correct") for row in rows]
+
+
 SEEDED: dict[str, Callable[[int], object]] = {
     "double-gate": lambda seed: metrics_from_rows(_alone("double-gate"), "double-gate", seed=seed),
     "compositionality-gap": lambda seed: metrics_from_rows(
@@ -188,13 +193,7 @@ SEEDED: dict[str, Callable[[int], object]] = {
     "reasoning-gap": lambda seed: metrics_from_rows(_alone("reasoning-gap"), "reasoning-gap", seed=seed),
     "scaffolding": lambda seed: metrics_from_rows(_alone("scaffolding"), "scaffolding", seed=seed),
     "compare": lambda seed: compare(_alone("double-gate"), _alone("double-gate", seed=1), seed=seed),
-    "composition compared": lambda seed: compare(
-        *(
-            [replace(r, outcome="correct") if r.role != "whole" else r for r in _alone("double-gate", seed=drawn)]
-            for drawn in (0, 1)
-        ),
-        seed=seed,
-    ),
+    "composition compared": lambda seed: compare(_parts_right(0), _parts_right(1), seed=seed),
     "pair gain": _gain,
     "sizes": lambda seed: size_groups([Source("m-1B", _alone("compositionality-gap", model="m-1B"))], seed=seed),
 }
