@@ -105,7 +105,8 @@ def check_left(model: PreTrainedModel, anatomy: Anatomy, mask: Shaped[Tensor, "b
 @torch.no_grad()
 def _harmless(model: PreTrainedModel, anatomy: Anatomy, before: int) -> bool:
     """Whether two places of padding after the first ``before`` of three tokens leave their logits unchanged."""
-    ids = torch.arange(3)[None].to(input_device(model)) % embedding_of(model).shape[0]
+    vocab = embedding_of(model).shape[0]  # its first tokens may be padding, whose embedding is zero
+    ids = (torch.tensor([[vocab, 2 * vocab, 3 * vocab]]) // 4).to(input_device(model))
     places = [*range(before), *range(before + 2, 5)]
     padded, mask = ids.new_zeros(1, 5), ids.new_zeros(1, 5)
     padded[:, places], mask[:, places] = ids, 1

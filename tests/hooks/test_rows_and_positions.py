@@ -46,6 +46,21 @@ def test_a_pattern_that_does_not_make_the_output_is_refused(monkeypatch: pytest.
         load_model(tiny("llama")).run(IDS, read=[Site(1, "pattern")])
 
 
+def test_patterns_in_float16_are_read_beside_rows_that_see_nothing_and_nan_is_refused_as_such() -> None:
+    model = tiny("gpt2").half()  # type: ignore[arg-type]
+    model.set_attn_implementation("sdpa")
+    lm, site = load_model(model), Site(1, "pattern")
+    for block in model.transformer.h:  # scores that overflow together with the smallest number of this type
+        block.attn.c_attn.weight.data[:, :64] *= 8
+    ids = torch.randint(3, 97, (2, 12), generator=torch.Generator().manual_seed(1))
+    mask = torch.ones_like(ids)
+    mask[0, :7] = 0
+    assert torch.isfinite(lm.run(ids, mask, read=[site]).acts[site]).all()
+    model.transformer.h[1].attn.c_attn.bias.data[64:] = float("nan")
+    with pytest.raises(ModelError, match="NaN or infinity in the logits"):
+        lm.run(ids, read=[site])
+
+
 @pytest.mark.parametrize("name", ["llama", "gemma2", "gpt2", "gpt_oss", "mistral", "granite_swa"])
 def test_edited_rows_have_the_effect_of_the_same_edits_in_the_whole_pattern(name: str) -> None:
     lm = load_model(tiny(name))
