@@ -50,7 +50,7 @@ class Interval:
 
 
 @lru_cache(maxsize=65536)
-def clopper_pearson(count: int, n: int) -> Interval:
+def clopper_pearson(count: int, n: int, confidence: float = CONFIDENCE) -> Interval:
     """Exact interval of a binomial rate ``count / n`` (Clopper and Pearson 1934); no ends for n = 0.
 
     Raises ``ValueError`` unless 0 <= count <= n.
@@ -59,7 +59,7 @@ def clopper_pearson(count: int, n: int) -> Interval:
         raise ValueError(f"count {count} is not between 0 and n = {n}")
     if n == 0:
         return Interval(None, None, "clopper-pearson")
-    ci = stats.binomtest(int(count), int(n)).proportion_ci(CONFIDENCE, method="exact")
+    ci = stats.binomtest(int(count), int(n)).proportion_ci(confidence, method="exact")
     return Interval(float(ci.low), float(ci.high), "clopper-pearson")
 
 

@@ -20,8 +20,8 @@ from composcope.evaluation.engines.continuous import find_trust
 from composcope.evaluation.engines.decoding import DecodedRow, Runner
 from composcope.evaluation.engines.local import LocalEngine
 
-BATCHES = ("llama4_text", "qwen3_next", "bloom", "gemma3_text")
-ANEW = ("mamba", "rwkv", "openai-gpt", "minimax")
+BATCHES = ("llama4_text", "qwen3_next", "bloom", "gemma3_text", "gpt_neo")
+ANEW = ("mamba", "rwkv", "openai-gpt", "minimax", "inkling_text")
 """What remembers more than keys and values, or does not take a mask of ours."""
 
 
