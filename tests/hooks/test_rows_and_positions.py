@@ -47,7 +47,7 @@ def test_a_pattern_that_does_not_make_the_output_is_refused(monkeypatch: pytest.
 
 
 def test_patterns_in_float16_are_read_beside_rows_that_see_nothing_and_nan_is_refused_as_such() -> None:
-    model = tiny("gpt2").half()  # type: ignore[arg-type]
+    model: Any = tiny("gpt2").half()  # type: ignore[arg-type]
     model.set_attn_implementation("sdpa")
     lm, site = load_model(model), Site(1, "pattern")
     for block in model.transformer.h:  # scores that overflow together with the smallest number of this type
