@@ -168,7 +168,7 @@ def additive_mask(call: Call) -> Float[Tensor, "_ _ query key"]:
 def explicit_pattern(call: Call) -> Float[Tensor, "batch head query key"]:
     """Softmax of the scores as the architecture's eager code computes it, less the share of sinks.
 
-    Raises ``ModelError`` unless times the values it is the output.
+    Raises ``ModelError`` where this pattern times the values is not the layer's output.
     """
     check_mask(call)
     args = (call.module, call.query, call.key, call.value, additive_mask(call))
